@@ -90,6 +90,27 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
     return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
 
 
+def halved_rows(labels: Tensor, bias: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return the rows of two halves, int64 and ascending; of an odd number the first has one row more.
+
+    Every group of equal labels (int64 ``(N,)``, or sets of them ``(N, c)``) and, where there is one, equal
+    ``bias`` gives its half, rounded up or down. A CPU generator draws the rows.
+
+    Raises:
+        ValueError: there are fewer than 2 rows.
+    """
+    if len(labels) < 2:
+        raise ValueError(f"{len(labels)} rows cannot be halved")
+    columns = labels.reshape(len(labels), -1).cpu()
+    if bias is not None:
+        columns = torch.cat([columns, bias.cpu()[:, None]], dim=1)
+    order = torch.randperm(len(labels), generator=generator)
+    group, _, _ = _ranked(columns[order])
+    is_second = torch.zeros(len(labels), dtype=torch.bool)
+    is_second[order[_evenly_spaced(group, len(labels) // 2, generator)]] = True
+    return (~is_second).nonzero().flatten(), is_second.nonzero().flatten()
+
+
 def own_test_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rows of the training and of the test images of data that has no test split of its own.
 

@@ -190,11 +190,16 @@ class ValidationSettings(Settings):
     largest groups, whose images are then `recoloured` (see `data.splits.held_out_rows`). Of transductive
     data, a part of the labelled objects is held out, with a share of each class: by `class` the part that
     `seed` chooses of the fold that the run's seed chooses, by `folds` the other way round.
+
+    With `halves`, the split is cut in two halves with the same shares of every class and bias. The search
+    sees the scores on one half (`val.accuracy`). Those on the other (`val.report_accuracy`) are computed
+    before training and at the end: no choice depends on them, so they do not flatter what was chosen.
     """
 
     split: Literal["class", "group", "recoloured", "folds"] = "class"
     fraction: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     seed: Seed = 0
+    halves: bool = False
 
     @property
     def rounds(self) -> int:

@@ -12,6 +12,9 @@ VALIDATION = "val."
 CHEAP = "val.ridge_"
 """Scores of the fast probe, which is fitted after every epoch; the exact probe is fitted at the end only."""
 
+REPORT = "val.report_"
+"""Scores on the half of the validation split that no choice depends on, see `validation.halves`."""
+
 ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
 
 
@@ -72,14 +75,15 @@ USUAL_PROBES = ProbeSettings()
 
 def is_minimised(metric: str) -> bool:
     """Return whether a metric (`val.alignment`, `test.untrained_alignment`) is better when it is smaller."""
-    name = metric.rpartition(".")[2].removeprefix("untrained_")
+    name = metric.rpartition(".")[2].removeprefix("untrained_").removeprefix("report_")
     return name in MEASURES and MEASURES[name].minimised
 
 
 def search_metrics(
-    method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES
+    method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL_PROBES, *, halves: bool = False
 ) -> tuple[str, ...]:
-    """Return the metrics of a search trial: training, and scores on the validation split."""
+    """Return the metrics of a search trial: training, and scores on the validation split or its `halves`."""
+    reported = [report_form(name) for name in goals(method, spec, probes)] if halves else []
     return (
         *_training(method),
         *_probed(CHEAP, spec),
@@ -87,6 +91,7 @@ def search_metrics(
         *_clustered("val.", probes),
         *_probed("val.", spec),
         *_label_free("val.", spec, probes),
+        *reported,
     )
 
 
@@ -127,6 +132,11 @@ def cheap_form(metric: str, reported: Collection[str]) -> str:
     """Return the form of a metric that is known after every epoch, of those that a search has `reported`."""
     cheap = CHEAP + metric.removeprefix(VALIDATION)
     return cheap if metric.startswith(VALIDATION) and cheap in reported else metric
+
+
+def report_form(metric: str) -> str:
+    """Return the form of a search's metric on the half of the split that no choice depends on."""
+    return REPORT + metric.removeprefix(VALIDATION)
 
 
 def default_goal(method: Declaration, spec: DatasetFacts) -> str:

@@ -6,7 +6,7 @@ Transductive runs train on few labelled objects of several views and on the unla
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,13 +25,15 @@ from contrasweep.data import (
     load_transductive,
     numpy_generator,
     shard_lengths,
+    torch_generator,
     whole_image,
 )
+from contrasweep.data.splits import halved_rows
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
 from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
 from contrasweep.models.encoders.weights import load_weights, read_weights
 from contrasweep.models.export import multiview_encoder_bytes
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
@@ -69,6 +71,10 @@ class Prepared(Protocol):
         """The data that a search is scored on; None where none is held out."""
 
     @property
+    def report(self) -> Any:
+        """The half of the validation split that no choice depends on; None where it is not halved."""
+
+    @property
     def probe_rows(self) -> LabelledImages | None:
         """The images that the fast probe learns from; None where no probe is fitted."""
 
@@ -96,14 +102,14 @@ class PreparedData:
     Attributes:
         spec: the facts of the dataset.
         train: the images that the method trains on.
-        validation: the images held out of them.
+        validation: the images held out of them; with `report`, half of these.
         probed: the training images that have a label (in most datasets all): probes learn from them.
             None where no image has one.
         probe_rows: the part of them that the fast probe learns from, or None.
         device: where all of them are.
         untrained: the scores of untrained encoders. They depend on the encoder, the seed and the probe alone,
             so the trials of a sweep share them.
-        ranks: see `Prepared`.
+        ranks, report: see `Prepared`.
     """
 
     spec: DatasetSpec
@@ -114,6 +120,7 @@ class PreparedData:
     device: torch.device
     untrained: dict[str, dict[str, float]] = field(default_factory=dict)
     ranks: Ranks = ONE
+    report: LabelledImages | None = None
 
     def shared(self, ranks: Ranks) -> "PreparedData":
         """Return the same data for one of several ranks."""
@@ -186,6 +193,7 @@ class PreparedTransductive:
     probe_rows: None = None
     probed: None = None
     ranks: Ranks = ONE
+    report: MultiView | None = None
 
     def shared(self, ranks: Ranks) -> "PreparedTransductive":
         """Return the same data for one of several ranks."""
@@ -255,14 +263,31 @@ def prepare_transductive(
     fold, part = fold_and_part(experiment, spec)
     share = experiment.validation.fraction
     loaded = load_transductive(experiment.dataset, data_root, fold, share, part)
-    validation = None if loaded.validation is None else loaded.validation.to(device)
+    held_out = None if loaded.validation is None else loaded.validation.to(device)
+    validation, report = _halved(held_out, experiment)
     here = replace(
         loaded,
         labelled=loaded.labelled.to(device),
         unlabelled=loaded.unlabelled.to(device),
         validation=validation,
     )
-    return PreparedTransductive(spec, here, device)
+    return PreparedTransductive(spec, here, device, report=report)
+
+
+HeldOut = TypeVar("HeldOut", LabelledImages, MultiView)
+
+
+def _halved(held_out: HeldOut | None, experiment: Experiment) -> tuple[HeldOut | None, HeldOut | None]:
+    """Return the part of held-out data that a search selects by, and with `validation.halves` the other."""
+    settings = experiment.validation
+    if held_out is None or not settings.halves:
+        return held_out, None
+    assert held_out.labels is not None, "held-out objects have labels"
+    bias = held_out.bias if isinstance(held_out, LabelledImages) else None
+    generator = torch_generator("validation halves", settings.seed)
+    with told_to_user("validation.halves: "):
+        select, report = halved_rows(held_out.labels, bias, generator)
+    return held_out.subset(select), held_out.subset(report)
 
 
 def fold_and_part(experiment: Experiment, spec: DatasetFacts) -> tuple[int, int]:
@@ -319,13 +344,14 @@ def _prepare_images(
     loaded = load_training(
         experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split, device=device
     )
-    train, validation = loaded.train, loaded.validation
+    train = loaded.train
+    validation, report = _halved(loaded.validation, experiment)
     if not spec.has_labels:
-        return PreparedData(spec, train, validation, None, None, device)
+        return PreparedData(spec, train, validation, None, None, device, report=report)
     labelled = train.labelled()
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
-    return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device)
+    return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device, report=report)
 
 
 def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSpec | TransductiveSpec:

@@ -203,6 +203,7 @@ class SweepPlan:
                     METHODS[self.method],
                     dataset_spec(self.dataset, self.data_root),
                     self.experiment.probes,
+                    halves=self.experiment.validation.halves,
                 ),
             ),
             **origin_of_results(),

@@ -57,7 +57,9 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) 
         InputError: something differs; the message lists every difference.
     """
     facts = dataset_spec(plan.dataset, plan.data_root)
-    reported = search_metrics(METHODS[plan.method], facts, plan.experiment.probes)
+    settings = plan.experiment
+    halves = settings.validation.halves
+    reported = search_metrics(METHODS[plan.method], facts, settings.probes, halves=halves)
     differences = [
         *without_column(record, reported),
         *_of_rules(plan, record, expected),

@@ -46,7 +46,7 @@ def setup_in_words(
 def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | None:
     """Return a warning of a validation split that is too small to tell trials apart; None of a larger one."""
     share = experiment.validation.fraction
-    images = facts.validation_size(share)
+    images = _selecting_images(experiment, facts)
     if not images or images >= FEW_IMAGES or experiment.validation.split == "folds":
         return None
     if not facts.has_labels:
@@ -82,9 +82,14 @@ def searched_views_in_words(metrics: Collection[str], space: Space) -> str | Non
 
 def scored_images(experiment: Experiment, seeds: int, data_root: Path | None) -> int:
     """Return the number of different validation images that a trial of so many seeds is scored on."""
-    held_out = experiment.validation
-    images = spec_for(experiment, data_root).validation_size(held_out.fraction)
-    return images * min(seeds, held_out.rounds)
+    images = _selecting_images(experiment, spec_for(experiment, data_root))
+    return images * min(seeds, experiment.validation.rounds)
+
+
+def _selecting_images(experiment: Experiment, facts: DatasetFacts) -> int:
+    """Return the number of validation images that one run of a search is scored on."""
+    images = facts.validation_size(experiment.validation.fraction)
+    return images - images // 2 if experiment.validation.halves else images
 
 
 def _value(value: object, name: str, searched: Collection[str]) -> str:

@@ -6,10 +6,9 @@ L-BFGS, a paper's minibatch recipe, nearest neighbours) is fitted on all of them
 colour is regressed from the features too: the larger the error, the less of the colour the features keep. On
 biased data, accuracy is also averaged over the groups of (class, bias), and given of the worst of them, so
 that the majority hides nothing.
-Where the test images are clustered, it is also averaged over the groups of (class, cluster).
-
-Where the experiment asks for it, the held-out images are clustered without labels, and the clusters matched
-with the classes.
+Where the test images are clustered, it is also averaged over the groups of (class, cluster). Where the
+experiment asks for it, the held-out images are clustered without labels, and the clusters matched with the
+classes.
 
 The ranks of a run share the work of embedding images. The first one fits the probes, and what it reads counts
 on all ranks; only a probe that sees other views in every epoch is fitted by all of them, because all make its
@@ -58,7 +57,7 @@ from contrasweep.models.probes.minibatch import FeaturesOfEpoch
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import CLUSTERING, scores_own_classifier
+from contrasweep.tuning.methods.metrics import CLUSTERING, REPORT, scores_own_classifier
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
@@ -103,8 +102,8 @@ def view_features(
 
     The draws depend on the epoch alone: all encoders are compared on the same views.
     """
-    generator = torch_generator("probe views", epoch)
-    return embed_views(objective.features, images, views, [generator], ranks)[0]
+    draws = [torch_generator("probe views", epoch)]
+    return embed_views(objective.features, images, views, draws, ranks)[0]
 
 
 def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
@@ -120,8 +119,7 @@ def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
 def embed_training_set(objective: Objective, data: Prepared) -> Tensor:
     """Return `embed_images` of every whole training image: `(N, D)`."""
     assert isinstance(data, PreparedData), "clusters are of images"
-    images, size = data.train.images, data.spec.view_size
-    return embed_whole(objective.embed_images, images, size, ranks=data.ranks)
+    return embed_whole(objective.embed_images, data.train.images, data.spec.view_size, ranks=data.ranks)
 
 
 def validation_scores(
@@ -129,22 +127,31 @@ def validation_scores(
 ) -> dict[str, float]:
     """Return the scores on the validation split by metric name; nothing without a split.
 
-    The cheap scores are always among them: those of the fast probe (`val.ridge_accuracy`), of the method's
-    own classifier (`val.classifier_accuracy`), of a clustering (`val.cluster_accuracy`), and those that need
-    no label (`val.rankme`). `full` adds those of the exact probe (`val.accuracy`). All of `data.ranks` must
-    call this together, and get the same.
+    Always among them are those of the fast probe (`val.ridge_accuracy`), of the method's own classifier
+    (`val.classifier_accuracy`), of a clustering (`val.cluster_accuracy`), and those that need no label
+    (`val.rankme`). `full` adds the exact probe's (`val.accuracy`), and `report_scores`. All of `data.ranks`
+    must call this together, and get the same.
     """
     held_out = data.validation
     if held_out is None:
         return {}
     scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment, RIDGE))
-    scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
-    scores |= prefixed("val.", clustering_scores(objective, data, held_out, experiment))
-    scores |= prefixed("val.", unlabelled_scores(objective, data, held_out, experiment))
+    for others in (own_scores, clustering_scores, unlabelled_scores):
+        scores |= prefixed("val.", others(objective, data, held_out, experiment))
     if full:
         exact = fitted_scores(objective, data, held_out, experiment, experiment.probes.classifier)
-        scores |= prefixed("val.", exact)
+        scores |= prefixed("val.", exact) | report_scores(objective, data, experiment)
     return scores
+
+
+def report_scores(objective: Objective, data: Prepared, experiment: Experiment) -> dict[str, float]:
+    """Return the scores on the half of the split that no choice depends on; nothing where it is not halved."""
+    if data.report is None:
+        return {}
+    found = fitted_scores(objective, data, data.report, experiment, experiment.probes.classifier)
+    for others in (own_scores, clustering_scores, unlabelled_scores):
+        found |= others(objective, data, data.report, experiment)
+    return prefixed(REPORT, found)
 
 
 def scores_on_test(

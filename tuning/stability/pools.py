@@ -1,0 +1,106 @@
+"""Pools of configurations for several methods, paired: the n-th ones share the values of common parameters.
+
+A Sobol sequence covers a space more evenly than independent draws. One scrambled sequence serves all methods:
+its first dimensions are the common parameters, and each method has further ones for its own. So a difference
+between two methods is seen at the same learning rates, temperatures and crops.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Final
+
+import yaml
+from scipy.stats import qmc
+
+from contrasweep.search_spaces import Choice, Range, Scalar, Space
+from contrasweep.tuning.statistics import Floats
+
+DIGITS: Final = 6
+"""Significant digits of a number in a pool, so that a person can read the file."""
+
+Configuration = dict[str, Scalar]
+
+
+def paired_pools(spaces: Mapping[str, Space], size: int, seed: int) -> dict[str, list[Configuration]]:
+    """Return `size` configurations of each method's space, by method.
+
+    Args:
+        spaces: the spaces by method.
+        size: how many configurations each pool has; a power of two covers the spaces most evenly.
+        seed: scrambles the sequence.
+    """
+    common = common_parameters(list(spaces.values()))
+    own = {
+        method: [one.name for one in space.searched if one.name not in common]
+        for method, space in spaces.items()
+    }
+    units = _sobol(len(common) + sum(map(len, own.values())), size, seed)
+    shared, further = units[:, : len(common)], iter(units[:, len(common) :].T)
+    found = {}
+    for method, space in spaces.items():
+        columns = dict(zip(common, shared.T, strict=True)) | {name: next(further) for name in own[method]}
+        rows = [{name: float(column[row]) for name, column in columns.items()} for row in range(size)]
+        found[method] = [_configuration(space, common, row) for row in rows]
+    return found
+
+
+def common_parameters(spaces: Sequence[Space]) -> dict[str, Choice | Range]:
+    """Return the parameters that every configuration of every space has, with the values that all allow.
+
+    Of ranges, that is the part that they share; a parameter whose ranges or choices share too little, or
+    have different forms, is not common.
+    """
+    always = set.intersection(*(set(space.always_searched) for space in spaces))
+    found: dict[str, Choice | Range] = {}
+    for name in (one.name for one in spaces[0].searched if one.name in always):
+        entries = [one for space in spaces for one in space.searched if one.name == name]
+        shared = reduce(_both, entries[1:], entries[0])
+        if shared is not None:
+            found[name] = shared
+    return found
+
+
+def pool_text(configurations: Sequence[Configuration], remarks: Sequence[str]) -> str:
+    """Return a pool as the YAML that `sweep --enqueue` reads, with remarks at its head."""
+    head = "".join(f"# {line}\n" for line in remarks)
+    return head + yaml.safe_dump(list(configurations), sort_keys=False, default_flow_style=None, width=110)
+
+
+def _sobol(dimensions: int, size: int, seed: int) -> Floats:
+    """Return points of a scrambled Sobol sequence, (size, dimensions)."""
+    engine = qmc.Sobol(max(1, dimensions), scramble=True, rng=seed)
+    # The whole blocks of powers of two are balanced; what is cut off does no harm to the rest.
+    return engine.random_base2((size - 1).bit_length())[:size, :dimensions]
+
+
+def _both(first: Choice | Range | None, second: Choice | Range) -> Choice | Range | None:
+    """Return a parameter with the values that both allow; None where that is fewer than two."""
+    if isinstance(first, Choice) and isinstance(second, Choice):
+        values = tuple(value for value in first.choices if second.contains(value))
+        default = first.default if first.default in values else next(iter(values), None)
+        return None if len(values) < 2 else first.model_copy(update={"choices": values, "default": default})
+    if isinstance(first, Range) and isinstance(second, Range) and first.form == second.form:
+        low, high = max(first.low, second.low), min(first.high, second.high)
+        default = min(max(first.default, low), high)
+        return first.model_copy(update={"low": low, "high": high, "default": default}) if low < high else None
+    return None
+
+
+def _configuration(
+    space: Space, common: Mapping[str, Choice | Range], units: Mapping[str, float]
+) -> Configuration:
+    """Return the active values of a configuration from a unit for each parameter."""
+    values: Configuration = {}
+    for parameter in space.searched:
+        if parameter.name in space.active(values):
+            values[parameter.name] = _value(common.get(parameter.name, parameter), units[parameter.name])
+    return values
+
+
+def _value(parameter: Choice | Range, unit: float) -> Scalar:
+    if isinstance(parameter, Choice):
+        return parameter.choices[min(int(unit * len(parameter.choices)), len(parameter.choices) - 1)]
+    value = parameter.scale.value(unit)
+    if parameter.is_integer:
+        return value
+    return min(max(float(f"{value:.{DIGITS}g}"), float(parameter.low)), float(parameter.high))
