@@ -42,6 +42,7 @@ _SAYS = {
     "transfer": "exported encoders in use",
     "sensitivity": "which hyperparameters matter",
     "replay": "searches compared without training",
+    "stability": "trials until a claim is stable",
     "tables": "the papers' tables run again",
     "cli": "the command line",
 }

@@ -27,7 +27,7 @@ FLOORS = (
     ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track"),
     ("tuning/reports", "tuning/ray"),
     ("tuning/sensitivity", "tuning/tables", "tuning/transfer"),
-    ("tuning/replay",),
+    ("tuning/replay", "tuning/stability"),
     ("tuning/cli",),
 )
 """The rooms (packages) by floor, from the ground up: a room imports only from the floors below its own."""

@@ -56,6 +56,8 @@ COMMANDS: list[tuple[list[str], int]] = [
     ([*SWEEP, "--lr", "0.1"], 2),
     (["sweep", "fair-cclk", "fair-cclk"], 2),
     (["replay", "study-1", "--samplers", "tpee"], 2),
+    (["pool", "infonce", "fair-cclkk", "-o", "pools"], 2),
+    (["stability", "study-1", "study-1"], 2),
 ]
 WITH_STORE: list[tuple[list[str], int]] = [
     (["train", "wrong.yaml"], 2),
@@ -73,6 +75,7 @@ WITH_STORE: list[tuple[list[str], int]] = [
     (["report", "study-1", "-o", "page.pdf"], 2),
     (["sensitivity", "study-2"], 2),
     (["replay", "study-2"], 2),
+    (["stability", "study-1", "study-2"], 2),
     (["sensitivity", "study-1", "study-1"], 2),
     (["eval", "--help"], 0),
     (["eval", "absent.safetensors", "--data", "digits"], 2),

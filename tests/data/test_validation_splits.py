@@ -7,7 +7,7 @@ from torch import Tensor
 
 from contrasweep.data import LabelledImages, TrainingData, load_training
 from contrasweep.data.sources.biased import BIAS_COLOURS, bias_counts
-from contrasweep.data.splits import ValidationSplit, held_out_rows
+from contrasweep.data.splits import ValidationSplit, halved_rows, held_out_rows
 from contrasweep.models import group_balanced_accuracy
 
 MARGIN = 0.03
@@ -159,3 +159,28 @@ def test_the_images_that_a_cut_holds_out_of_real_biased_ones(split: ValidationSp
     # Ten groups are all right, those of these images all wrong: one image more or less is six points.
     balanced = group_balanced_accuracy(held_out.bias, held_out.labels, held_out.bias)
     assert balanced == pytest.approx(10 / (10 + few))
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_halves_share_every_group_and_no_row(with_bias: bool) -> None:
+    labels, bias = _biased_rows(aligned=31, conflicting=20)
+    given = bias if with_bias else None
+    first, second = halved_rows(labels, given, torch.Generator().manual_seed(0))
+    assert (len(first), len(second)) == (255, 255)
+    assert torch.equal(torch.cat([first, second]).sort().values, torch.arange(510))
+    counts = [torch.bincount(labels[rows], minlength=10) for rows in (first, second)]
+    if with_bias:
+        counts = [_groups(labels[rows], bias[rows]) for rows in (first, second)]
+    assert int((counts[0] - counts[1]).abs().max()) <= 1
+    again = halved_rows(labels, given, torch.Generator().manual_seed(0))
+    assert torch.equal(again[0], first)
+    assert not torch.equal(halved_rows(labels, given, torch.Generator().manual_seed(1))[0], first)
+
+
+def test_halves_of_sets_of_labels_and_of_odd_numbers() -> None:
+    sets = torch.tensor([[1, 0], [1, 0], [0, 1], [0, 1], [1, 1]])
+    first, second = halved_rows(sets, None, torch.Generator().manual_seed(0))
+    assert (len(first), len(second)) == (3, 2)
+    assert (sets[first][:, 0] != sets[first][:, 1]).any()
+    with pytest.raises(ValueError, match="cannot be halved"):
+        halved_rows(sets[:1], None, torch.Generator().manual_seed(0))

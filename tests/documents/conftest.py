@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from contrasweep.models import build_encoder, encoder_bytes
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from tests.documents.blocks import ROOT, all_blocks
 from tests.studies import PlannedStudy, scored
@@ -38,6 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for block in all_blocks("yaml", "text"):
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
+    pools = ["pool", "infonce", "fair-cclk", "--size", "48", "-o", str(folder / "pools")]
+    assert CliRunner().invoke(app, pools).exit_code == 0
     (folder / "docs").symlink_to(ROOT / "docs")
     for name in re.findall(
         r'load_encoder\("(.+?)"\)', (ROOT / "docs/your-data.md").read_text(encoding="utf-8")

@@ -54,6 +54,8 @@ def test_few_validation_images_are_warned_of() -> None:
     warned = few_images_in_words(experiment, spec_for(experiment))
     assert warned is not None
     assert "48 images: one of them changes the accuracy by 0.021" in warned
+    halved = experiment.with_values({"validation.fraction": 97 / 1438, "validation.halves": True})
+    assert scored_images(halved, 1, None) == 49
     enough = experiment.with_values({"validation.fraction": 0.1})
     assert few_images_in_words(enough, spec_for(enough)) is None
     assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None

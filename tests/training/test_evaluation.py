@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -21,9 +22,12 @@ from contrasweep.models import (
 )
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods.metrics import CLUSTERING
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.methods.metrics import CLUSTERING, REPORT, goals, report_form, search_metrics
 from contrasweep.tuning.objectives.prepared import (
+    Prepared,
     PreparedData,
+    PreparedTransductive,
     fold_and_part,
     preparation_key,
     prepare_data,
@@ -306,3 +310,33 @@ def test_a_clustering_s_control_depends_on_the_method_too(experiment: Make, data
 def test_only_images_are_clustered() -> None:
     with pytest.raises(InputError, match=r"probes.kmeans_starts is for images; two-view-digits"):
         resolve("herocon", "two-view-digits", {"probes.kmeans_starts": 5})
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset"), [("infonce", "colour-digits"), ("herocon", "two-view-digits")]
+)
+def test_halves_of_the_split_select_and_report(method: str, dataset: str) -> None:
+    values = {"validation.halves": True, "validation.fraction": 0.2, "probes.max_steps": 5}
+    e = resolve(method, dataset, values)
+    data = prepare_data(e, None, torch.device("cpu"))
+    whole = prepare_data(e.with_values({"validation.halves": False}), None, torch.device("cpu"))
+    assert whole.report is None
+    assert len(data.validation) + len(data.report) == len(whole.validation)
+    assert 0 <= len(data.validation) - len(data.report) <= 1
+    objective = build_objective(e, data)
+    found = validation_scores(objective, data, e, full=True)
+    # Each half is scored as a split of its own would be.
+    other = validation_scores(objective, replace(data, **_held_out(data, data.report)), e, full=True)
+    reported = {name: score for name, score in found.items() if name.startswith(REPORT)}
+    assert reported == {report_form(name): other[name] for name in goals(METHODS[method], data.spec)}
+    assert not any(name.startswith(REPORT) for name in validation_scores(objective, data, e, full=False))
+    metrics = search_metrics(METHODS[method], data.spec, e.probes, halves=True)
+    assert set(metrics) == {*search_metrics(METHODS[method], data.spec, e.probes), *reported}
+
+
+def _held_out(data: Prepared, held_out: object) -> dict[str, Any]:
+    """Return the fields of the same data with one half as the whole validation split."""
+    if isinstance(data, PreparedData):
+        return {"validation": held_out, "report": None}
+    assert isinstance(data, PreparedTransductive)
+    return {"data": replace(data.data, validation=held_out), "report": None}

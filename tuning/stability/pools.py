@@ -6,9 +6,9 @@ between two methods is seen at the same learning rates, temperatures and crops.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Final
 
+import numpy as np
 import yaml
 from scipy.stats import qmc
 
@@ -54,7 +54,9 @@ def common_parameters(spaces: Sequence[Space]) -> dict[str, Choice | Range]:
     found: dict[str, Choice | Range] = {}
     for name in (one.name for one in spaces[0].searched if one.name in always):
         entries = [one for space in spaces for one in space.searched if one.name == name]
-        shared = reduce(_both, entries[1:], entries[0])
+        shared: Choice | Range | None = entries[0]
+        for entry in entries[1:]:
+            shared = _both(shared, entry)
         if shared is not None:
             found[name] = shared
     return found
@@ -70,7 +72,7 @@ def _sobol(dimensions: int, size: int, seed: int) -> Floats:
     """Return points of a scrambled Sobol sequence, (size, dimensions)."""
     engine = qmc.Sobol(max(1, dimensions), scramble=True, rng=seed)
     # The whole blocks of powers of two are balanced; what is cut off does no harm to the rest.
-    return engine.random_base2((size - 1).bit_length())[:size, :dimensions]
+    return np.asarray(engine.random_base2((size - 1).bit_length())[:size, :dimensions])
 
 
 def _both(first: Choice | Range | None, second: Choice | Range) -> Choice | Range | None:

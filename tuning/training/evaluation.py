@@ -145,7 +145,7 @@ def validation_scores(
 
 
 def report_scores(objective: Objective, data: Prepared, experiment: Experiment) -> dict[str, float]:
-    """Return the scores on the half of the split that no choice depends on; nothing where it is not halved."""
+    """Return the scores on the half of the split that no choice depends on; nothing without halves."""
     if data.report is None:
         return {}
     found = fitted_scores(objective, data, data.report, experiment, experiment.probes.classifier)

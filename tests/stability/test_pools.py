@@ -1,0 +1,87 @@
+"""Pools of several methods: paired in what they share, even in all else, and inside every space."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.planning.enqueued import read_configurations, whole_configurations
+from contrasweep.tuning.planning.request import check_request
+from contrasweep.tuning.stability.pools import common_parameters, paired_pools
+
+FIRST = Space.parse(
+    {
+        "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
+        "sigma2": {"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
+        "lr": {"log": [0.01, 1.0], "default": 0.1},
+        "flip": {"choice": [0.0, 0.5, 1.0], "default": 0.5},
+    }
+)
+SECOND = Space.parse(
+    {
+        "lr": {"log": [0.001, 0.1], "default": 0.01},
+        "flip": {"choice": [0.0, 0.5], "default": 0.5},
+        "sigma2": {"log": [1.0, 100.0], "default": 10.0},
+        "clusters": {"int": [2, 20], "default": 10},
+    }
+)
+
+
+def test_common_parameters_have_the_values_that_all_allow() -> None:
+    common = common_parameters([FIRST, SECOND])
+    assert list(common) == ["lr", "flip"]
+    assert (common["lr"].low, common["lr"].high) == (0.01, 0.1)  # type: ignore[union-attr]
+    assert common["flip"].values() == (0.0, 0.5)
+    other = Space.parse({"lr": {"uniform": [0.01, 0.1], "default": 0.05}, "flip": 0.5})
+    assert not common_parameters([FIRST, other])
+
+
+def test_configurations_agree_in_what_is_common_and_fill_the_ranges() -> None:
+    pools = paired_pools({"a": FIRST, "b": SECOND}, 32, seed=0)
+    for one, other in zip(pools["a"], pools["b"], strict=True):
+        assert (one["lr"], one["flip"]) == (other["lr"], other["flip"])
+    assert whole_configurations(pools["a"], FIRST)
+    assert whole_configurations(pools["b"], SECOND)
+    assert all(("sigma2" in one) == (one["kernel"] == "rbf") for one in pools["a"])
+    # Of a scrambled Sobol sequence, each of 32 equal parts of a range has one of 32 points.
+    places = np.log10([float(one["lr"]) for one in pools["a"]]) + 2
+    assert sorted((places * 32).astype(int)) == list(range(32))
+
+
+def test_the_seed_decides() -> None:
+    spaces = {"a": FIRST, "b": SECOND}
+    assert paired_pools(spaces, 8, seed=1) == paired_pools(spaces, 8, seed=1)
+    assert paired_pools(spaces, 8, seed=1) != paired_pools(spaces, 8, seed=2)
+
+
+def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
+    methods = ["infonce", "fair-cclk"]
+    words = ["pool", *methods, "--size", "6", "-o", str(tmp_path), "--set", "views.flip=0.0", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["common"] == ["temperature", "optimizer.lr", "views.min_crop"]
+    for method in methods:
+        enqueue = read_configurations(Path(content["files"][method]))
+        asked = {"values": {"views.flip": 0.0}, "trials": 7, "enqueue": enqueue}
+        assert len(check_request(method, "colour-digits", **asked).enqueued) == 6  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("infonce", "fair-cclkk"), "Did you mean 'fair-cclk'?"),
+        (("infonce", "infonce"), "each method once"),
+        (("infonce", "--size", "1"), "size must be at least 2"),
+        (("infonce", "--set", "temprature=1"), "Did you mean 'temperature'?"),
+    ],
+)
+def test_wrong_options_of_pool_are_refused(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    done = CliRunner().invoke(app, ["pool", *words, "-o", str(tmp_path / "pools")])
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())
+    assert not (tmp_path / "pools").exists()

@@ -1,0 +1,152 @@
+"""Claims of invented pools, whose answers are known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
+from contrasweep.tuning.stability.claims import budgets_of, claims_of
+from contrasweep.tuning.stability.pool_file import read_pool_file, write_tried
+from contrasweep.tuning.stability.table import claim_rows, content_of, sentences
+from contrasweep.tuning.stability.tried import Tried
+from contrasweep.tuning.stability.variance import variance_parts
+from tests.stability.invented import tried
+
+RNG = np.random.default_rng(0)
+SPREAD = RNG.uniform(0.5, 0.7, size=24)
+BUDGETS = [1, 2, 4, 8, 12, 24]
+
+
+def judged(*pools: Tried, claims: tuple[str, ...] = (), subsets: int = 400):
+    asked = claims_of(claims, [(one.study, one.method) for one in pools])
+    return analyse(pools, asked, BUDGETS, subsets=subsets, seed=0)
+
+
+def test_a_method_that_is_always_better_is_so_at_every_budget() -> None:
+    found = judged(tried("good", SPREAD + 0.3), tried("bad", SPREAD[::-1]))
+    claim = found.claims[0]
+    assert claim.above.value == pytest.approx(np.ones(len(BUDGETS)))
+    assert claim.above.low == pytest.approx(np.ones(len(BUDGETS)))
+    assert (claim.stable_from, claim.contrary_from) == (1, None)
+    contrary = judged(tried("good", SPREAD + 0.3), tried("bad", SPREAD), claims=("bad > good",)).claims[0]
+    assert (contrary.stable_from, contrary.contrary_from) == (None, 1)
+
+
+def test_pairing_counts() -> None:
+    """The same configurations, a little better: each paired search says so, half of the others do."""
+    better = SPREAD + 1e-3
+    paired = judged(tried("a", better), tried("b", SPREAD))
+    alone = judged(tried("a", better), tried("bb", SPREAD, shared=False))
+    assert paired.paired
+    assert paired.common == ("optimizer.lr",)
+    assert paired.claims[0].above.value[0] == pytest.approx(1)
+    assert not alone.paired
+    assert 0.5 < alone.claims[0].above.value[0] < 0.6
+
+
+def test_paired_studies_keep_the_trials_that_all_have() -> None:
+    short = tried("b", SPREAD).some(np.array([0, 2, 3, *range(5, 24)]))
+    (first, second), common = aligned([tried("a", SPREAD), short])
+    assert common == ("optimizer.lr",)
+    assert first.trial.tolist() == second.trial.tolist() == short.trial.tolist()
+
+
+def test_a_common_parameter_that_never_changes_pairs_nothing() -> None:
+    alike = tuple({"views.flip": 0.5} for _ in SPREAD)
+    held = [replace(tried(name, SPREAD), values=alike) for name in ("a", "b")]
+    assert aligned(held)[1] == ()
+
+
+def test_select_chooses_and_report_is_compared() -> None:
+    """B reports the opposite of what it selects by: the more it searches, the worse its found score."""
+    found = judged(tried("a", SPREAD, np.full(24, 0.6)), tried("b", SPREAD, 1.2 - SPREAD))
+    assert (np.diff(found.found[1].score.value) < 0).all()
+    assert found.found[1].optimism.value[-1] == pytest.approx(2 * SPREAD.max() - 1.2)
+    assert found.claims[0].above.value[-1] == 1
+
+
+def test_untrained_encoders_are_beaten_or_not() -> None:
+    found = judged(
+        tried("a", SPREAD), tried("b", SPREAD, untrained=0.9), tried("c", SPREAD, untrained=np.nan)
+    )
+    assert [one.beats_from for one in found.found] == [1, None, None]
+    assert found.found[1].beats_untrained is not None
+    assert found.found[1].beats_untrained.value == pytest.approx(np.zeros(len(BUDGETS)))
+    assert found.found[2].beats_untrained is None
+
+
+def test_rankings_agree_with_that_of_the_whole_pools() -> None:
+    steps = [tried(name, SPREAD + shift) for name, shift in (("a", 0.0), ("b", 0.3), ("c", 0.6))]
+    always = judged(*steps).ranking
+    assert always is not None
+    assert always.tau == pytest.approx(np.ones(len(BUDGETS)))
+    alike = [
+        tried(name * place, RNG.permutation(SPREAD), shared=False) for place, name in enumerate("xyz", 1)
+    ]
+    ranking = judged(*alike, subsets=4000).ranking
+    assert ranking is not None
+    # Kendall's tau-a is the mean of the pairs' orders, which are known exactly.
+    exact = judged(*alike).claims
+    signs = [1 if one.above.value[-1] == 1 else -1 if one.below.value[-1] == 1 else 0 for one in exact]
+    mean = np.mean(
+        [s * (one.above.value - one.below.value) for s, one in zip(signs, exact, strict=True)], axis=0
+    )
+    assert ranking.tau == pytest.approx(mean, abs=0.05)
+    assert judged(tried("a", SPREAD), tried("b", SPREAD)).ranking is None
+
+
+def test_stable_means_from_there_on_and_by_half() -> None:
+    budgets = np.array([1, 2, 4, 8, 16])
+    assert stable_from(np.array([0.96, 0.9, 0.97, 0.99, 1.0]), budgets, 8) == 4
+    assert stable_from(np.array([0.5, 0.5, 0.5, 0.9, 1.0]), budgets, 8) is None
+
+
+def test_variance_is_split_as_it_was_made() -> None:
+    rng = np.random.default_rng(1)
+    search, seed, rest = (
+        rng.normal(scale=s, size=n) for s, n in ((2.0, (1, 4000)), (1.0, (40, 1)), (0.5, (40, 4000)))
+    )
+    parts = variance_parts(np.full(4000, 1 / 4000), search + seed + rest)
+    assert parts == pytest.approx([4.0, 1.0, 0.25], rel=0.35)
+    assert parts[2] == pytest.approx(0.25, rel=0.02)
+    one = np.zeros(4000)
+    one[7] = 1
+    assert np.isnan(variance_parts(one, search + seed + rest)).all()
+
+
+def test_a_part_that_is_not_there_is_zero() -> None:
+    scores = np.array([[0.1, 0.2, 0.3, 0.4]] * 2)
+    assert variance_parts(np.full(4, 0.25), scores) == pytest.approx([np.var(scores[0]), 0, 0])
+
+
+def test_the_same_split_is_told() -> None:
+    halved = judged(tried("a", SPREAD), tried("b", SPREAD))
+    whole = judged(*(tried(name, SPREAD, report_metric="val.accuracy") for name in ("a", "b")))
+    assert not any("optimistic" in line for line in sentences(halved))
+    assert any("optimistic" in line for line in sentences(whole))
+    assert claim_rows(halved)[0]["stable from"] == "not by 12"
+
+
+def test_a_file_keeps_pools(tmp_path: Path) -> None:
+    again = RNG.uniform(size=(2, 24))
+    again[0, 3] = np.nan
+    pools = [tried("a", SPREAD, again=again), tried("b", SPREAD[::-1], failed=2)]
+    write_tried(pools, tmp_path / "pools.parquet")
+    held = read_pool_file(tmp_path / "pools.parquet")
+    assert content_of(judged(*pools)) == content_of(judged(*held))
+    assert held[0].again == pytest.approx(again, nan_ok=True)
+    assert held[1].failed == 2
+    (tmp_path / "other.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        read_pool_file(tmp_path / "other.parquet")
+
+
+def test_budgets_are_powers_of_two_half_and_all() -> None:
+    assert budgets_of(None, 48) == [1, 2, 4, 8, 16, 24, 32, 48]
+    assert budgets_of("1,all,4", 24) == [1, 4, 24]
+    for wrong in ("0", "25", "x", "1,1"):
+        with pytest.raises(InputError):
+            budgets_of(wrong, 24)

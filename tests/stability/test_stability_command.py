@@ -1,0 +1,157 @@
+"""`contrasweep stability`: from stored studies to its tables and pages, and what it refuses."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.planning.best_config import load_best
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from tests.studies import SPACE, PlannedStudy, Run, WrittenStudy, make_record, scored
+
+METRICS = ("val.ridge_accuracy", "val.accuracy", "val.report_accuracy")
+COUNT = 10
+
+
+def call(folder: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["stability", *words, "--results", str(folder)])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def run(place: int, gain: float, status: str = "completed", **values: Any) -> Run:
+    """A trial whose report score is a tenth below the score that selects."""
+    score = 0.6 + gain + place / 100
+    both = {"val.accuracy": score, "val.report_accuracy": score - 0.1}
+    before = {"val.accuracy": 0.5, "val.report_accuracy": 0.45}
+    given = {"kernel": "cosine", "optimizer.lr": 0.01 * (place + 1), **values}
+    curve = {0: before, 1: both if status == "completed" else {}}
+    return Run(values=given, curve=curve, status=status, final=both if status == "completed" else {})
+
+
+DEFAULTS = Run(
+    values={"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.1},
+    curve={0: {"val.accuracy": 0.5}, 1: {"val.accuracy": 1.0}},
+    final={"val.accuracy": 1.0, "val.report_accuracy": 1.0},
+)
+
+
+def write(folder: Path, method: str, gain: float, *others: Run, name: str = "", **fields: Any) -> None:
+    """Write a study whose defaults would win, were they not left out, and ten trials."""
+    record = make_record(name or method, space=SPACE, metrics=METRICS, method=method, **fields)
+    WrittenStudy(folder, record).write(DEFAULTS, *(run(place, gain) for place in range(COUNT)), *others)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two studies that can be compared, and others that cannot, or not so easily."""
+    folder = tmp_path_factory.mktemp("results")
+    write(folder, "fair-cclk", 0.2)
+    write(folder, "infonce", 0.0)
+    write(folder, "infonce", 0.05, name="infonce-again")
+    write(folder, "supcon", 0.0, run(COUNT, 0.0, "failed"))
+    write(folder, "stopped", 0.0, run(COUNT, 0.0, "stopped"))
+    write(folder, "elsewhere", 0.0, dataset="digits")
+    held = WrittenStudy(folder, make_record("whole", method="simsiam"))
+    held.write(*(scored(values={"kernel": "cosine", "optimizer.lr": 0.01 * n}) for n in range(1, 10)))
+    WrittenStudy(folder, make_record("short", metrics=METRICS, method="byol")).write(DEFAULTS, run(0, 0.0))
+    return folder
+
+
+def test_a_claim_is_judged_from_stored_trials(stored: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["stability", "fair-cclk", "infonce", "--json", "--results", str(stored), "--budgets", "1,4,all"]
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["paired"]
+    assert content["budgets"] == [1, 4, COUNT]
+    claim = content["claims"][0]
+    assert claim["claim"] == "fair-cclk > infonce"
+    assert claim["stable_from"] == 1
+    study = content["studies"][1]
+    assert study["configurations"] == COUNT
+    assert study["report_metric"] == "val.report_accuracy"
+    assert study["untrained"] == pytest.approx(0.45)
+    assert study["score"]["value"][-1] == pytest.approx(0.59)
+
+
+def test_pages_and_pool_files_are_written(stored: Path, tmp_path: Path) -> None:
+    code, told = call(stored, "fair-cclk", "infonce", "-o", str(tmp_path / "page.md"), "--subsets", "100")
+    assert code == 0, told
+    assert "they agree trial by trial in optimizer.lr" in told
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| fair-cclk > infonce | 100 | 100 | 100 | 100 | 100 | 100 | 1 |" in text
+    assert (tmp_path / "page.png").stat().st_size > 1000
+    pools = tmp_path / "pools.parquet"
+    assert call(stored, "fair-cclk", "infonce", "-o", str(pools))[0] == 0
+    code, told = call(stored, str(pools), "-o", str(tmp_path / "page.html"))
+    assert code == 0, told
+    assert "fair-cclk &gt; infonce" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_second_seeds_split_the_variance(stored: Path) -> None:
+    done = CliRunner().invoke(
+        app,
+        ["stability", "fair-cclk", "infonce", "--again", "infonce-again", "--json", "--results", str(stored)],
+    )
+    assert done.exit_code == 0, done.output
+    first, second = json.loads(done.stdout)["studies"]
+    assert first["variance"] is None
+    assert second["variance"]["seed"][0] == pytest.approx(0.05**2 / 2)
+    assert second["variance"]["rest"][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_failed_trials_count_as_the_worst(stored: Path) -> None:
+    code, told = call(stored, "supcon", "infonce")
+    assert code == 0, told
+    assert "supcon: 1 failed trials count as the worst completed one." in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("fair-cclk", "infonce", "--claim", "fair-cclkk > infonce"), "Did you mean 'fair-cclk'?"),
+        (("fair-cclk", "infonce", "--claim", "fair-cclk"), "allowed: A > B"),
+        (("fair-cclk", "infonce", "--claim", "infonce > infonce"), "two different studies"),
+        (("fair-cclk", "infonce", "--budgets", "1,11"), "given 11; allowed: 1 to 10"),
+        (("fair-cclk", "infonce", "--subsets", "10"), "subsets must be at least 100"),
+        (("fair-cclk", "infonce", "-o", "page.pdf"), "give a file that ends in"),
+        (("fair-cclk",), "give a study of each, two or more"),
+        (("fair-cclk", "absent"), "absent"),
+        (("fair-cclk", "stopped"), "1 of its trials were stopped early"),
+        (("fair-cclk", "elsewhere"), "the dataset of elsewhere is digits"),
+        (("fair-cclk", "whole"), "the reported score of whole is val.accuracy"),
+        (("fair-cclk", "short"), "1 trials besides the defaults have ended, and 8 are needed"),
+        (("fair-cclk", "infonce", "--again", "supcon"), "it shares no configuration"),
+        (("absent.parquet",), "there is no such file"),
+        (("pools.parquet", "infonce"), "give it alone"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(stored: Path, words: tuple[str, ...], told: str) -> None:
+    code, output = call(stored, *words)
+    assert code == 2
+    assert told in output
+
+
+def test_what_the_first_trials_choose_is_written_for_final_runs(tmp_path: Path) -> None:
+    for method in ("fair-cclk", "infonce"):
+        plan = plan_sweep(
+            method, "colour-digits", epochs=1, results=tmp_path, name=method, scheduler="none",
+            values={"validation.halves": True},
+        )  # fmt: skip
+        held = PlannedStudy(plan)
+        held.write(
+            *(replace(run(place % 7, 0.0), values={"optimizer.lr": 0.02 + place / 99}) for place in range(9))
+        )
+    folder = tmp_path / "choices"
+    code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "4,all", "--choices", str(folder))
+    assert code == 0, told
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "fair-cclk-4.yaml", "fair-cclk-9.yaml", "infonce-4.yaml", "infonce-9.yaml",
+    ]  # fmt: skip
+    assert load_best(folder / "infonce-4.yaml").trial == 3
+    assert load_best(folder / "infonce-9.yaml").trial == 6

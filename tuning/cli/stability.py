@@ -1,0 +1,158 @@
+"""`contrasweep stability`: how many trials a claim about methods needs, from stored trials."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrasweep.tuning.cli.completion import complete_studies
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, store_with
+from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
+from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.errors import InputError, refuse_repeats
+from contrasweep.tuning.files import check_file, check_folder
+from contrasweep.tuning.limits import check_count, check_seed
+
+if TYPE_CHECKING:
+    from contrasweep.tuning.stability.analysis import Stability
+    from contrasweep.tuning.stability.tried import Tried
+
+FILE = ".parquet"
+ENDINGS = (".html", ".htm", ".md", FILE)
+LEAST_SUBSETS = 100
+
+
+def stability(
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDY...|FILE.parquet",
+            help="Studies of one dataset, one for each method, none stopped early; or a file of pools.",
+            autocompletion=complete_studies,
+        ),
+    ],
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'A > B'", help="A claim about two methods; may be repeated; default: each pair."
+        ),
+    ] = None,
+    budgets: Annotated[
+        str | None,
+        typer.Option(metavar="1,2,4,all", help="Numbers of trials; default: powers of two, half and all."),
+    ] = None,
+    subsets: Annotated[
+        int, typer.Option(help="Subsets that are drawn for the ranking of several methods.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STUDY", help="A study of the same configurations on another seed; may be repeated."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Also write a page, .html or .md; or only the pools, as .parquet."
+        ),
+    ] = None,
+    choices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Also write there what the first trials of each study choose, as files for run: "
+            "STUDY-BUDGET.yaml.",
+        ),
+    ] = None,
+    results: Results = RESULTS,
+    json: AsJson = False,
+) -> None:
+    """Say after how many trials a claim about methods no longer depends on which configurations were drawn.
+
+    Example: contrasweep stability infonce-study cclk-study --claim 'fair-cclk > infonce' -o page.html
+    """
+    refuse_repeats("study", studies)
+    check_count("subsets", subsets, least=LEAST_SUBSETS)
+    check_seed("seed", seed)
+    if output is not None:
+        check_file(output, "-o", ENDINGS)
+    if choices is not None:
+        check_folder(choices, "--choices")
+    pools = _pools(studies, again or [], results)
+    if output is not None and output.suffix == FILE:
+        from contrasweep.tuning.stability.pool_file import write_tried
+
+        write_tried(pools, output)
+        say(f"Wrote {output}: {sum(map(len, pools))} configurations of {len(pools)} studies")
+        return
+    from contrasweep.tuning.stability.analysis import analyse
+    from contrasweep.tuning.stability.claims import budgets_of, claims_of
+    from contrasweep.tuning.stability.page import check_output, write_page
+
+    if output is not None:
+        check_output(output)
+    if choices is not None and studies[0].endswith(FILE):
+        raise InputError("--choices goes with studies: a file of pools has no experiments")
+    if len(pools) < 2:
+        raise InputError("stability compares methods: give a study of each, two or more")
+    claims = claims_of(claim or [], [(one.study, one.method) for one in pools])
+    sizes = budgets_of(budgets, min(map(len, pools)))
+    found = analyse(pools, claims, sizes, subsets=subsets, seed=seed)
+    written = [] if output is None else write_page(found, output, command_line())
+    if choices is not None:
+        written += _choices(pools, sizes, choices, results)
+    _tell(found, written, json)
+
+
+def _pools(studies: Sequence[str], again: Sequence[str], results: str) -> "list[Tried]":
+    files = [one for one in studies if one.endswith(FILE)]
+    if not files:
+        store = store_with([*studies, *again], results)
+        remark(f"Reading {', '.join(studies)} ...")
+        from contrasweep.tuning.stability.tried import read_tried
+
+        return read_tried(store, studies, again)
+    if len(studies) > 1 or again:
+        raise InputError(f"{files[0]} has its studies and their other seeds in it: give it alone")
+    from contrasweep.tuning.stability.pool_file import read_pool_file
+
+    return read_pool_file(Path(files[0]))
+
+
+def _choices(pools: "Sequence[Tried]", budgets: Sequence[int], folder: Path, results: str) -> list[Path]:
+    from contrasweep.tuning.stability.choices import write_choices
+    from contrasweep.tuning.store import ResultsStore
+
+    return write_choices(ResultsStore(results), pools, budgets, folder)
+
+
+def _tell(found: "Stability", written: Sequence[Path], as_json: bool) -> None:
+    from contrasweep.tuning.stability.table import (
+        claim_rows,
+        content_of,
+        ranking_rows,
+        score_rows,
+        sentences,
+        variance_rows,
+        warnings_of,
+    )
+
+    for line in warnings_of(found):
+        warn(f"{line}.")
+    if as_json:
+        print_json({**content_of(found), "files": [str(path) for path in written]})
+        return
+    print_rows(
+        "Chance that a claim holds, by number of trials, %",
+        claim_rows(found),
+        footer=" ".join(sentences(found)),
+    )
+    print_rows("Mean found score, by number of trials", score_rows(found))
+    if rows := variance_rows(found):
+        print_rows("Deviation of the found score by its source", rows)
+    if rows := ranking_rows(found):
+        print_rows("The ranking of all methods against that of the whole pools", rows)
+    for path in written:
+        say(f"Wrote {path}")

@@ -1,0 +1,217 @@
+"""How stable comparisons of methods are: each claim by the number of trials, from stored trials alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from contrasweep.tuning.sensitivity.observations import Ints
+from contrasweep.tuning.stability.chances import (
+    Outcome,
+    chosen_weights,
+    independent_outcome,
+    paired_outcome,
+    ranks_of,
+)
+from contrasweep.tuning.stability.claims import Claim
+from contrasweep.tuning.stability.ranking import Agreement, agreement
+from contrasweep.tuning.stability.tried import Tried, Values
+from contrasweep.tuning.stability.variance import variance_parts
+from contrasweep.tuning.statistics import LEVEL, Floats, percentile_interval
+
+POOLS: Final = 1000
+"""How many pools are drawn from the given one, for intervals."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity by budget, with its interval over drawn pools: value, low, high, (budgets,) each."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, pools: Floats) -> "Series":
+        """Return the series of values by pool and budget; the first pool is the given one.
+
+        Where its value is unknown (NaN), the ends are; pools in which it is unknown do not count.
+        """
+        value = pools[0]
+        ends = np.full((2, len(value)), np.nan)
+        for place in np.flatnonzero(np.isfinite(value)):
+            drawn = pools[1:, place]
+            ends[:, place] = percentile_interval(drawn[np.isfinite(drawn)])
+        return cls(value, ends[0], ends[1])
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A claim by budget.
+
+    Attributes:
+        claim: the claim.
+        paired: whether both methods were drawn with the same configuration numbers.
+        above, below: the chance that the first method's found score is above, and below, the second's.
+        stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
+        contrary_from: the same of its contrary.
+    """
+
+    claim: Claim
+    paired: bool
+    above: Series
+    below: Series
+    stable_from: int | None
+    contrary_from: int | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What searches of one study find, by budget.
+
+    Attributes:
+        study: the trials.
+        score: the mean report score of the chosen configuration.
+        optimism: its select score less its report score, mean.
+        beats_untrained: the chance that its report score is above the untrained encoder's; None where that
+            is unknown.
+        beats_from: the smallest budget from which on that is 95 %; None if there is none.
+        parts: the variance from search, seed and rest, (budgets, 3); None without other seeds.
+        search_share: the part of the search in it.
+    """
+
+    study: Tried
+    score: Series
+    optimism: Series
+    beats_untrained: Series | None
+    beats_from: int | None
+    parts: Floats | None
+    search_share: Series | None
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What is known of claims about studies, by budget.
+
+    Attributes:
+        budgets: the numbers of trials, ascending.
+        half: the largest budget at which a claim may become stable: half of the smallest pool.
+        claims: the claims.
+        found: what searches of each study find.
+        ranking: how the ranking of all methods agrees with that of the whole pools; None of two.
+        paired: whether all studies are paired.
+        common: the parameters whose values paired studies share.
+    """
+
+    budgets: Ints
+    half: int
+    claims: tuple[JudgedClaim, ...]
+    found: tuple[Found, ...]
+    ranking: Agreement | None
+    paired: bool
+    common: tuple[str, ...]
+
+
+def analyse(
+    studies: Sequence[Tried], claims: Sequence[Claim], budgets: Sequence[int], *, subsets: int, seed: int
+) -> Stability:
+    """Judge claims by the number of trials.
+
+    Args:
+        studies: of one dataset and metric.
+        claims: about pairs of them.
+        budgets: numbers of trials, ascending.
+        subsets: how many subsets are drawn for the ranking of all methods; everything else is exact.
+        seed: of the draws.
+    """
+    studies, common = aligned(studies)
+    many = np.array(budgets, dtype=np.int64)
+    draws = [_drawn(len(one), 0 if common else place, seed) for place, one in enumerate(studies)]
+    ranks = [ranks_of(one.select) for one in studies]
+    weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
+    half = min(map(len, studies)) // 2
+
+    def outcome(claim: Claim) -> Outcome:
+        first, second = claim.first, claim.second
+        reports = studies[first].report, studies[second].report
+        if common:
+            sides = ((ranks[first], reports[0]), (ranks[second], reports[1]))
+            return paired_outcome(*sides, many, draws[first])
+        return independent_outcome((weights[first], reports[0]), (weights[second], reports[1]))
+
+    judged = [_judged(claim, outcome(claim), many, half, bool(common)) for claim in claims]
+    ranking = None
+    if len(studies) > 2:
+        reports = [one.report for one in studies]
+        ranking = agreement(ranks, reports, many, paired=bool(common), subsets=subsets, seed=seed)
+    return Stability(
+        budgets=many,
+        half=half,
+        claims=tuple(judged),
+        found=tuple(_found(one, own, many, half) for one, own in zip(studies, weights, strict=True)),
+        ranking=ranking,
+        paired=bool(common),
+        common=common,
+    )
+
+
+def aligned(studies: Sequence[Tried]) -> tuple[list[Tried], tuple[str, ...]]:
+    """Return the studies, and the parameters in which they agree; paired ones with the trials that all have.
+
+    Studies are paired where the trials of one number have the same value of a parameter in all of them, and
+    that value differs from trial to trial.
+    """
+    shared = set.intersection(*({name for values in one.values for name in values} for one in studies))
+    numbers = set.intersection(*(set(one.trial.tolist()) for one in studies))
+    rows = [[row for row, trial in enumerate(one.trial.tolist()) if trial in numbers] for one in studies]
+    columns = [[one.values[row] for row in own] for one, own in zip(studies, rows, strict=True)]
+    common = tuple(sorted(name for name in shared if _is_shared(name, columns)))
+    if len(studies) < 2 or not common:
+        return list(studies), ()
+    return [one.some(np.array(own)) for one, own in zip(studies, rows, strict=True)], common
+
+
+def _is_shared(name: str, columns: Sequence[Sequence[Values]]) -> bool:
+    by_number = [{repr(values.get(name)) for values in together} for together in zip(*columns, strict=True)]
+    return all(len(found) == 1 for found in by_number) and len(set.union(set(), *by_number)) > 1
+
+
+def stable_from(chances: Floats, budgets: Ints, half: int) -> int | None:
+    """Return the smallest budget, at most `half`, from which on all chances are 95 % or more; else None."""
+    holds = np.logical_and.accumulate((chances >= LEVEL - 1e-12)[::-1])[::-1]
+    there = np.flatnonzero(holds & (budgets <= half))
+    return int(budgets[there[0]]) if len(there) else None
+
+
+def _drawn(count: int, place: int, seed: int) -> Ints:
+    """Return the pool itself, and pools drawn from it with replacement, (1 + POOLS, count)."""
+    rng = np.random.default_rng([seed, place])
+    return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
+
+
+def _judged(claim: Claim, outcome: Outcome, budgets: Ints, half: int, paired: bool) -> JudgedClaim:
+    above, below = Series.of(outcome.above), Series.of(np.clip(outcome.below, 0, 1))
+    stable, contrary = (stable_from(one.value, budgets, half) for one in (above, below))
+    return JudgedClaim(claim, paired, above, below, stable, contrary)
+
+
+def _found(study: Tried, weights: Floats, budgets: Ints, half: int) -> Found:
+    beats = None
+    if np.isfinite(study.untrained):
+        beats = Series.of(weights @ (study.report > study.untrained).astype(float))
+    parts = share = None
+    if len(study.again):
+        pools = variance_parts(weights, np.vstack([study.report, study.again]))
+        total = pools.sum(axis=-1)
+        shares = np.divide(pools[..., 0], total, out=np.full_like(total, np.nan), where=total > 0)
+        parts, share = pools[0], Series.of(shares)
+    return Found(
+        study=study,
+        score=Series.of(weights @ study.report),
+        optimism=Series.of(weights @ (study.select - study.report)),
+        beats_untrained=beats,
+        beats_from=None if beats is None else stable_from(beats.value, budgets, half),
+        parts=parts,
+        search_share=share,
+    )

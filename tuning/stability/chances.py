@@ -1,0 +1,116 @@
+"""Exact chances over all subsets of a pool: which configuration a search of n trials chooses, and who wins.
+
+A search of n trials is a subset of n configurations of a pool of N, drawn without replacement; the mean over
+all of them is the unbiased estimate for a random search (Tang et al. 2020). It chooses the configuration with
+the highest score on the selecting half; of equal ones the earliest. How often a configuration is chosen is a
+quotient of binomial coefficients, and so is how often two methods choose a given pair.
+
+Arrays have a leading axis of pools: the pool itself, or pools drawn from it with replacement.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from contrasweep.tuning.sensitivity.budget import best_weights
+from contrasweep.tuning.sensitivity.observations import Ints
+from contrasweep.tuning.statistics import Floats
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The chances that A's found score is above, equal to and below that of B, (pools, budgets) each."""
+
+    above: Floats
+    tied: Floats
+
+    @property
+    def below(self) -> Floats:
+        """The chance that B's is above A's."""
+        return np.asarray(1.0 - self.above - self.tied)
+
+
+def ranks_of(select: Floats) -> Ints:
+    """Return the place of each configuration from the worst (0) to the one that is chosen from all, (n,)."""
+    order = np.lexsort((-np.arange(len(select)), select))
+    ranks = np.empty(len(select), dtype=np.int64)
+    ranks[order] = np.arange(len(select))
+    return ranks
+
+
+def chosen_weights(ranks: Ints, budgets: Ints, drawn: Ints) -> Floats:
+    """Return the chance that each configuration is the chosen one, (pools, budgets, n).
+
+    Args:
+        ranks: of `ranks_of`, (n,).
+        budgets: how many are drawn, each at most the size of a pool.
+        drawn: the configurations in each pool, with repetitions, (pools, n).
+    """
+    pools, count = drawn.shape
+    by_place = best_weights(count, budgets).T
+    order = np.argsort(ranks[drawn], axis=1, kind="stable")
+    in_order = np.take_along_axis(drawn, order, axis=1)
+    found = np.zeros((pools, len(budgets), len(ranks)))
+    pool = np.arange(pools)[:, None]
+    for place in range(len(budgets)):
+        np.add.at(found[:, place], (pool, in_order), by_place[place])
+    return found
+
+
+def independent_outcome(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> Outcome:
+    """Return who wins where each method draws a subset of its own.
+
+    Args:
+        first, second: of each method, the chances of `chosen_weights`, and the report scores, (n,).
+    """
+    (own, mine), (other, yours) = first, second
+    above = (mine[:, None] > yours[None, :]).astype(float)
+    tied = (mine[:, None] == yours[None, :]).astype(float)
+    return Outcome(*(((own @ table) * other).sum(axis=-1) for table in (above, tied)))
+
+
+def paired_outcome(
+    first: tuple[Ints, Floats], second: tuple[Ints, Floats], budgets: Ints, drawn: Ints
+) -> Outcome:
+    """Return who wins where both methods draw the same configuration numbers.
+
+    A chooses i and B chooses j where i and j are drawn, and all others are worse than i for A and worse than
+    j for B: from m such others, n - 2 are drawn (n - 1 where i = j).
+
+    Args:
+        first, second: of each method, the ranks and the report scores, (n,).
+        budgets: how many are drawn, each at most the size of a pool.
+        drawn: the numbers in each pool, with repetitions, (pools, n).
+    """
+    count = drawn.shape[1]
+    apart, same = (_log_ratio(count, budgets, less) for less in (2, 1))
+    above, tied = (np.zeros((len(drawn), len(budgets))) for _ in range(2))
+    for place, rows in enumerate(drawn):
+        worse = [_worse(ranks[rows]) for ranks, _ in (first, second)]
+        others = (worse[0].astype(np.float32) @ worse[1].T.astype(np.float32)).astype(np.int64)
+        possible = worse[0] & worse[1].T
+        mine, yours = first[1][rows][:, None], second[1][rows][None, :]
+        for total, wins in ((above, mine > yours), (tied, mine == yours)):
+            pairs = np.bincount(others[possible & wins], minlength=count)
+            alone = np.bincount(others.diagonal()[wins.diagonal()], minlength=count)
+            total[place] = pairs @ apart + alone @ same
+    return Outcome(above, tied)
+
+
+def _worse(ranks: Ints) -> np.ndarray:
+    """Return whether k is worse than i, (i, k); of two copies of one configuration, the later one is."""
+    place = ranks_of(ranks.astype(float))
+    return place[None, :] < place[:, None]
+
+
+def _log_ratio(count: int, budgets: Ints, less: int) -> Floats:
+    """Return C(m, n - less) / C(count, n) for m = 0 .. count - 1 and each budget n, (count, budgets)."""
+    m = np.arange(count)[:, None].astype(float)
+    n = budgets[None, :].astype(float)
+    wanted = n - less
+    possible = (wanted >= 0) & (m >= wanted)
+    inside = np.where(possible, wanted, 0)
+    logs = gammaln(m + 1) - gammaln(inside + 1) - gammaln(m - inside + 1)
+    logs = logs - (gammaln(count + 1) - gammaln(n + 1) - gammaln(count - n + 1))
+    return np.asarray(np.where(possible, np.exp(logs), 0.0))

@@ -1,0 +1,96 @@
+"""The page about the stability of claims, as HTML or as Markdown with a picture beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from contrasweep.tuning.files import check_file, write_whole
+from contrasweep.tuning.reports.matplotlib_figures import check_figure
+from contrasweep.tuning.reports.page import Section, Table, render_page
+from contrasweep.tuning.stability.analysis import Stability
+from contrasweep.tuning.stability.figure import claims_figure, draw_claims
+from contrasweep.tuning.stability.table import (
+    claim_rows,
+    interval_rows,
+    ranking_rows,
+    score_rows,
+    sentences,
+    variance_rows,
+    warnings_of,
+)
+from contrasweep.tuning.tables.verdict_text import pipes
+
+PAGES: Final = (".html", ".htm")
+MARKDOWN: Final = ".md"
+Rows = Sequence[Mapping[str, str]]
+
+
+def check_output(path: Path) -> None:
+    """Raise InputError unless the page can be written, and with a Markdown page its figure."""
+    check_file(path, "-o")
+    if path.suffix == MARKDOWN:
+        check_figure(_picture(path), "-o")
+
+
+def write_page(found: Stability, path: Path, command: str) -> list[Path]:
+    """Write the page, and return the files that were written.
+
+    Args:
+        found: the analysis.
+        path: the page; its ending says in which form.
+        command: the command that makes the page again.
+    """
+    if path.suffix in PAGES:
+        write_whole(path, _html(found, command))
+        return [path]
+    draw_claims(found, _picture(path))
+    write_whole(path, _markdown(found, path, command))
+    return [path, _picture(path)]
+
+
+def _picture(path: Path) -> Path:
+    return path.with_suffix(".png")
+
+
+def _tables(found: Stability) -> list[tuple[str, Rows]]:
+    """Return the tables, each with its title; those that have nothing to say are left out."""
+    tables = [
+        ("Chance that a claim holds, by number of trials, %", claim_rows(found)),
+        ("Its 95 % interval over drawn pools, %", interval_rows(found)),
+        ("Mean found score", score_rows(found)),
+        ("Deviation of the found score by its source", variance_rows(found)),
+        ("The ranking of all methods against that of the whole pools", ranking_rows(found)),
+    ]
+    return [(title, rows) for title, rows in tables if rows]
+
+
+def _title(found: Stability) -> str:
+    return f"Stability of {len(found.claims)} claims on {found.found[0].study.dataset}"
+
+
+def _html(found: Stability, command: str) -> str:
+    (first, claims), (second, intervals), *others = _tables(found)
+    sections = [
+        Section(
+            "Claims",
+            "\n\n".join([*sentences(found), *(f"{line.capitalize()}." for line in warnings_of(found))]),
+            [claims_figure(found)],
+            [Table.of(first, claims), Table.of(second, intervals)],
+        ),
+        *(Section(title, "", tables=[Table.of("", rows)]) for title, rows in others),
+    ]
+    studies = ", ".join(one.study.study for one in found.found)
+    footer = [f"Studies: {studies}.", "How it is computed: docs/stability.md.", f"Made by: {command}"]
+    return render_page(_title(found), studies, sections, footer)
+
+
+def _markdown(found: Stability, path: Path, command: str) -> str:
+    parts = [
+        f"# {_title(found)}",
+        *sentences(found),
+        *(f"{line.capitalize()}." for line in warnings_of(found)),
+        f"![Claims by number of trials, coloured by the chance that they hold]({_picture(path).name})",
+    ]
+    for title, rows in _tables(found):
+        parts += [f"**{title}**", pipes(list(rows[0]), [list(row.values()) for row in rows])]
+    return "\n\n".join([*parts, f"Made by: `{command}`"]) + "\n"

@@ -1,0 +1,71 @@
+"""Pools of several studies as one small Parquet file, from which the analysis can be made again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrasweep.tuning.errors import InputError, one_line
+from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.stability.tried import Tried
+
+_ABOUT: Final = b"contrasweep.stability"
+_FACTS: Final = ("study", "method", "dataset", "metric", "report_metric", "untrained", "failed", "left_out")
+
+
+def write_tried(studies: Sequence[Tried], path: Path) -> None:
+    """Write the trials of studies: a row for each, with its values as JSON."""
+    rows = [
+        {
+            "study": one.study,
+            "trial": int(one.trial[row]),
+            "select": float(one.select[row]),
+            "report": float(one.report[row]),
+            "again": one.again[:, row].tolist(),
+            "values": json.dumps(one.values[row]),
+        }
+        for one in studies
+        for row in range(len(one))
+    ]
+    about = [{name: getattr(one, name) for name in _FACTS} for one in studies]
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
+    with written_whole(path) as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def read_pool_file(path: Path) -> list[Tried]:
+    """Return the studies in a file that `write_tried` wrote.
+
+    Raises:
+        InputError: the file cannot be read, or is another one.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else one_line(error)
+        raise InputError(f"{path} cannot be read as Parquet: {why}") from None
+    held = (table.schema.metadata or {}).get(_ABOUT)
+    if held is None:
+        raise InputError(
+            f"{path} holds no pools; `contrasweep stability STUDY... -o FILE.parquet` writes them"
+        )
+    rows = table.to_pylist()
+    return [
+        _tried(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in json.loads(held)
+    ]
+
+
+def _tried(facts: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Tried:
+    again = np.array([row["again"] for row in rows], dtype=np.float64).reshape(len(rows), -1)
+    return Tried(
+        **facts,
+        trial=np.array([row["trial"] for row in rows], dtype=np.int64),
+        values=tuple(json.loads(row["values"]) for row in rows),
+        select=np.array([row["select"] for row in rows], dtype=np.float64),
+        report=np.array([row["report"] for row in rows], dtype=np.float64),
+        again=again.T,
+    )

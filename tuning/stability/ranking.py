@@ -1,0 +1,100 @@
+"""How the ranking of several methods by what searches find agrees with the ranking by the whole pools."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from contrasweep.tuning.sensitivity.observations import Ints
+from contrasweep.tuning.statistics import Floats
+
+AT_ONCE: Final = 2_000
+"""Subsets that are drawn together: bounds memory."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kendall's tau of the methods' ranking at a budget with their ranking by the whole pools.
+
+    A pair of methods counts +1 where both rankings order it alike, -1 where they do not, 0 where one of them
+    has a tie (Kendall's tau-a). Ranks are of the report scores of the chosen configurations.
+
+    Attributes:
+        tau: the mean over subsets, (budgets,).
+        error: the standard error of that mean from the number of subsets.
+        low, high: between which 95 % of the subsets lie.
+        same: the share of the subsets with the very same ranking.
+        subsets: their number.
+    """
+
+    tau: Floats
+    error: Floats
+    low: Floats
+    high: Floats
+    same: Floats
+    subsets: int
+
+
+def agreement(
+    ranks: Sequence[Ints], reports: Sequence[Floats], budgets: Ints, *, paired: bool, subsets: int, seed: int
+) -> Agreement:
+    """Draw subsets of the pools and compare the rankings.
+
+    Args:
+        ranks: `chances.ranks_of` of each method.
+        reports: the report scores of each method.
+        budgets: how many configurations are drawn.
+        paired: whether all methods draw the same numbers.
+        subsets: how often.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng([seed, 1])
+    whole = _orders(np.array([[report[np.argmax(own)] for own, report in zip(ranks, reports, strict=True)]]))
+    taus = []
+    for first in range(0, subsets, AT_ONCE):
+        count = min(AT_ONCE, subsets - first)
+        found = _found_scores(ranks, reports, budgets, paired, count, rng)
+        taus.append((_orders(found) * whole).mean(axis=-1))
+    tau = np.concatenate(taus)
+    low, high = np.quantile(tau, (0.025, 0.975), axis=0)
+    return Agreement(
+        tau=tau.mean(axis=0),
+        error=tau.std(axis=0, ddof=1) / np.sqrt(subsets),
+        low=low,
+        high=high,
+        same=(tau > 1 - 1e-9).mean(axis=0),
+        subsets=subsets,
+    )
+
+
+def _found_scores(
+    ranks: Sequence[Ints],
+    reports: Sequence[Floats],
+    budgets: Ints,
+    paired: bool,
+    count: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the report score of what each method's search finds, (count, budgets, methods)."""
+    found: list[Floats] = []
+    order = _permutations(len(ranks[0]), count, rng)
+    for own, report in zip(ranks, reports, strict=True):
+        if found and not paired:
+            order = _permutations(len(own), count, rng)
+        # The first n of a random order are a random subset of n, and smaller ones lie within larger ones.
+        best = np.maximum.accumulate(own[order], axis=1)[:, budgets - 1]
+        by_rank = np.empty(len(own))
+        by_rank[own] = report
+        found.append(by_rank[best])
+    return np.stack(found, axis=-1)
+
+
+def _permutations(size: int, count: int, rng: np.random.Generator) -> Ints:
+    return np.argsort(rng.random((count, size)), axis=1)
+
+
+def _orders(scores: Floats) -> Floats:
+    """Return the sign of the difference of each pair of methods, (..., pairs)."""
+    first, second = np.triu_indices(scores.shape[-1], k=1)
+    return np.asarray(np.sign(scores[..., first] - scores[..., second]))

@@ -1,0 +1,225 @@
+"""The result as rows of tables, as plain values for JSON, and in sentences."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.stability.analysis import Found, JudgedClaim, Series, Stability
+from contrasweep.tuning.stability.variance import PARTS
+
+NOT_BY: str = "not by {half}"
+SMALL_POOL = 24
+"""Pools of fewer configurations are warned of."""
+
+
+def claim_rows(found: Stability) -> list[dict[str, str]]:
+    """Return a row for each claim: the chance that it holds at each budget, and from where it is stable."""
+    return [
+        {
+            "claim": one.claim.text,
+            **_by_budget(found, [percent(chance) for chance in one.above.value]),
+            "stable from": stable_text(one, found.half),
+        }
+        for one in found.claims
+    ]
+
+
+def interval_rows(found: Stability) -> list[dict[str, str]]:
+    """Return the intervals of the same chances over drawn pools."""
+    return [{"claim": one.claim.text, **_by_budget(found, _intervals(one.above))} for one in found.claims]
+
+
+def score_rows(found: Stability) -> list[dict[str, str]]:
+    """Return a row for each method: its found score by budget, and where it beats the untrained encoder."""
+    return [
+        {
+            "method": name_of(one, found),
+            "untrained": number_text(one.study.untrained),
+            **_by_budget(found, [number_text(score) for score in one.score.value]),
+            "beats untrained from": _beats_text(one, found.half),
+        }
+        for one in found.found
+    ]
+
+
+def variance_rows(found: Stability) -> list[dict[str, str]]:
+    """Return for each method and budget the deviations from search, seed and rest; nothing without seeds."""
+    rows = []
+    for one in found.found:
+        if one.parts is None or one.search_share is None:
+            continue
+        intervals = _intervals(one.search_share)
+        for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)):
+            deviations = [number_text(float(value)) for value in np.sqrt(one.parts[place])]
+            share = f"{percent(one.search_share.value[place])} ({intervals[place]})"
+            rows.append(
+                {
+                    "method": name_of(one, found),
+                    "trials": str(found.budgets[place]),
+                    **dict(zip(PARTS, deviations, strict=True)),
+                    "search, % of the variance": share,
+                }
+            )
+    return rows
+
+
+def ranking_rows(found: Stability) -> list[dict[str, str]]:
+    """Return a row for each budget: how rankings agree with that of the whole pools; nothing for two."""
+    tau = found.ranking
+    if tau is None:
+        return []
+    return [
+        {
+            "trials": str(budget),
+            "Kendall's tau": f"{tau.tau[place]:.2f} ± {1.96 * tau.error[place]:.2f}",
+            "95 % of searches": f"{tau.low[place]:.2f} to {tau.high[place]:.2f}",
+            "same ranking": percent(tau.same[place]),
+        }
+        for place, budget in enumerate(found.budgets)
+    ]
+
+
+def sentences(found: Stability) -> list[str]:
+    """Return what a reader should know beside the numbers: the pools, what is paired, what is optimistic."""
+    first = found.found[0].study
+    sizes = sorted({len(one.study) for one in found.found})
+    told = [
+        f"Pools of {' to '.join(map(str, sizes))} configurations on {first.dataset}, without the defaults. A "
+        f"search of n trials is a subset of n: the highest {first.metric} chooses, {first.report_metric} is "
+        "compared. The chances are exact, over all subsets."
+    ]
+    if found.paired:
+        told.append(
+            f"The studies are paired: they agree trial by trial in {', '.join(found.common)}, and both "
+            "methods of a claim draw the same trials."
+        )
+    else:
+        told.append("The studies are not paired: each method draws trials of its own.")
+    if not first.is_halved:
+        told.append(
+            "The score that chooses is the score that is compared, on the same images, so found scores are "
+            "optimistic; --set validation.halves=true gives separate ones."
+        )
+    told.append(
+        f"Stable means 95 % from this budget on, of at most {found.half}: beyond half of a pool, its subsets "
+        "are too much alike. Intervals are over pools drawn from the given ones with replacement."
+    )
+    for one in (one.study for one in found.found):
+        if one.failed:
+            told.append(f"{one.study}: {one.failed} failed trials count as the worst completed one.")
+        if one.left_out:
+            told.append(f"{one.study}: {one.left_out} trials have not ended, and are left out.")
+    return told
+
+
+def warnings_of(found: Stability) -> list[str]:
+    """Return why a result should be read with care."""
+    size = min(len(one.study) for one in found.found)
+    if size >= SMALL_POOL:
+        return []
+    return [
+        f"the smallest pool has {size} configurations: another one may say something else, see the intervals"
+    ]
+
+
+def content_of(found: Stability) -> dict[str, Any]:
+    """Return everything as plain values, for JSON."""
+    return {
+        "budgets": found.budgets.tolist(),
+        "half": found.half,
+        "paired": found.paired,
+        "common": list(found.common),
+        "claims": [
+            {
+                "claim": one.claim.text,
+                "above": _series(one.above),
+                "below": _series(one.below),
+                "stable_from": one.stable_from,
+                "contrary_stable_from": one.contrary_from,
+            }
+            for one in found.claims
+        ],
+        "studies": [_found_content(one) for one in found.found],
+        "ranking": None if found.ranking is None else _ranking_content(found),
+    }
+
+
+def name_of(one: Found, found: Stability) -> str:
+    """Return what a study is called in tables: its method where no other study has it."""
+    methods = [other.study.method for other in found.found]
+    return one.study.method if methods.count(one.study.method) == 1 else one.study.study
+
+
+def percent(chance: float) -> str:
+    """Return a chance in percent: 95, and 99.7 where rounding would say 100."""
+    shown = 100 * float(chance)
+    return f"{shown:.0f}" if abs(shown - round(shown)) < 0.05 or 1 < shown < 99 else f"{shown:.1f}"
+
+
+def stable_text(one: JudgedClaim, half: int) -> str:
+    """Return from where a claim or its contrary is stable, in words."""
+    if one.stable_from is not None:
+        return str(one.stable_from)
+    if one.contrary_from is not None:
+        return f"contrary from {one.contrary_from}"
+    return NOT_BY.format(half=half)
+
+
+def _beats_text(one: Found, half: int) -> str:
+    if one.beats_untrained is None:
+        return "unknown"
+    return NOT_BY.format(half=half) if one.beats_from is None else str(one.beats_from)
+
+
+def _by_budget(found: Stability, cells: Sequence[str]) -> dict[str, str]:
+    return {str(budget): cell for budget, cell in zip(found.budgets, cells, strict=True)}
+
+
+def _intervals(series: Series) -> list[str]:
+    return [f"{percent(low)} to {percent(high)}" for low, high in zip(series.low, series.high, strict=True)]
+
+
+def _found_content(one: Found) -> dict[str, Any]:
+    study = one.study
+    return {
+        "study": study.study,
+        "method": study.method,
+        "dataset": study.dataset,
+        "metric": study.metric,
+        "report_metric": study.report_metric,
+        "configurations": len(study),
+        "failed": study.failed,
+        "left_out": study.left_out,
+        "untrained": _plain(study.untrained),
+        "score": _series(one.score),
+        "optimism": _series(one.optimism),
+        "beats_untrained": None if one.beats_untrained is None else _series(one.beats_untrained),
+        "beats_untrained_from": one.beats_from,
+        "variance": None if one.parts is None else _variance(one.parts),
+        "search_share": None if one.search_share is None else _series(one.search_share),
+    }
+
+
+def _variance(parts: Any) -> dict[str, list[float | None]]:
+    return {name: _numbers(column) for name, column in zip(PARTS, parts.T, strict=True)}
+
+
+def _ranking_content(found: Stability) -> dict[str, Any]:
+    tau = found.ranking
+    assert tau is not None, "asked by the caller"
+    named = {"tau": tau.tau, "error": tau.error, "low": tau.low, "high": tau.high, "same": tau.same}
+    return {**{name: _numbers(values) for name, values in named.items()}, "subsets": tau.subsets}
+
+
+def _series(series: Series) -> dict[str, list[float | None]]:
+    return {name: _numbers(getattr(series, name)) for name in ("value", "low", "high")}
+
+
+def _numbers(values: Sequence[float] | Any) -> list[float | None]:
+    return [_plain(float(value)) for value in values]
+
+
+def _plain(value: float) -> float | None:
+    return value if np.isfinite(value) else None

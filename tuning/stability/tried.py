@@ -1,0 +1,213 @@
+"""What a study tried: configurations, each with the score that chooses and the one that reports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods.metrics import report_form
+from contrasweep.tuning.results.best import merit, merit_name
+from contrasweep.tuning.results.trials import (
+    TrialOutcome,
+    merit_of,
+    trial_outcomes,
+    untrained_mean,
+    untrained_scores,
+)
+from contrasweep.tuning.sensitivity.observations import Ints
+from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.store import ResultsStore, StudyRecord
+
+LEAST: Final = 8
+"""The fewest configurations from which anything is said."""
+
+DECIMALS: Final = 9
+"""Values are compared to so many significant digits: they pass through YAML and Parquet."""
+
+Values = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The configurations of one study, without the defaults, in the order of its trials.
+
+    A score that is better when it is smaller is negated, in its name too (`results.best`).
+
+    Attributes:
+        study, method, dataset: its name, and what it trains on what.
+        metric: the score that chooses.
+        report_metric: the score of what was chosen; the same one where the split is not halved.
+        trial: the numbers of the trials, (n,).
+        values: their searched values.
+        select, report: their scores, (n,). A failed trial counts as the worst completed one.
+        untrained: the report score of the untrained encoder; NaN where it is unknown.
+        again: the report scores of the same configurations on other seeds, (seeds, n); NaN where there is
+            none.
+        failed: how many trials failed.
+        left_out: how many have not ended.
+    """
+
+    study: str
+    method: str
+    dataset: str
+    metric: str
+    report_metric: str
+    trial: Ints
+    values: tuple[Values, ...]
+    select: Floats
+    report: Floats
+    untrained: float
+    again: Floats
+    failed: int = 0
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.trial)
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether one half of the split chooses and the other reports."""
+        return self.metric != self.report_metric
+
+    def some(self, rows: Ints) -> "Tried":
+        """Return some of the trials, by their places."""
+        return replace(
+            self,
+            trial=self.trial[rows],
+            values=tuple(self.values[row] for row in rows),
+            select=self.select[rows],
+            report=self.report[rows],
+            again=self.again[:, rows],
+        )
+
+
+def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str] = ()) -> list[Tried]:
+    """Read studies of one dataset and metric.
+
+    Args:
+        store: the results.
+        studies: searches without early stopping, one or more for each method.
+        again: studies of the same configurations on other seeds; each belongs to the studies of its method
+            that share configurations with it.
+
+    Raises:
+        StoreError: there is no such study.
+        InputError: a study holds final runs, stopped trials or too few; they differ in dataset or metric; or
+            one of `again` shares no configuration with the others.
+    """
+    found = [_read(store, one) for one in studies]
+    for one in found:
+        if len(one) < LEAST:
+            raise InputError(
+                f"study {one.study}: {len(one)} trials besides the defaults have ended, and {LEAST} are "
+                "needed"
+            )
+    check_alike(found)
+    for name in again:
+        found = _with_seed(found, _read(store, name))
+    return found
+
+
+def check_alike(found: Sequence[Tried]) -> None:
+    """Raise InputError unless the studies are about one dataset and score."""
+    first = found[0]
+    for one in found[1:]:
+        for what, own, other in (
+            ("dataset", one.dataset, first.dataset),
+            ("metric", one.metric, first.metric),
+            ("reported score", one.report_metric, first.report_metric),
+        ):
+            if own != other:
+                raise InputError(
+                    f"the {what} of {one.study} is {own}, that of {first.study} is {other}: scores of "
+                    "different kinds cannot be compared"
+                )
+
+
+def key_of(values: Values) -> tuple[tuple[str, object], ...]:
+    """Return what is equal for equal configurations."""
+    return tuple(sorted((name, _rounded(value)) for name, value in values.items()))
+
+
+def _rounded(value: Scalar) -> object:
+    return f"{value:.{DECIMALS}g}" if isinstance(value, float) else repr(value)
+
+
+def _read(store: ResultsStore, study: str) -> Tried:
+    record = store.study(study)
+    record.require_search()
+    tables = store.tables(study)
+    report = report_form(record.metric)
+    report = report if report in record.columns.metrics else record.metric
+    outcomes = [
+        one for one in trial_outcomes(tables.trials, record) if key_of(one.values) != _defaults(record)
+    ]
+    _refuse_stopped(study, outcomes)
+    ended = [one for one in outcomes if one.status in ("completed", "failed")]
+    select = np.array([_score(one, record.metric) for one in ended], dtype=np.float64)
+    reported = np.array([_score(one, report) for one in ended], dtype=np.float64)
+    lost = ~(np.isfinite(select) & np.isfinite(reported))
+    if lost.all():
+        raise InputError(f"study {study}: no trial besides the defaults has a score")
+    return Tried(
+        study=study,
+        method=record.method,
+        dataset=record.dataset,
+        metric=merit_name(record.metric),
+        report_metric=merit_name(report),
+        trial=np.array([one.trial for one in ended], dtype=np.int64),
+        values=tuple(_searched(record, one.values) for one in ended),
+        select=np.where(lost, select[~lost].min(), select),
+        report=np.where(lost, reported[~lost].min(), reported),
+        untrained=_untrained(tables.epochs, record, report),
+        again=np.zeros((0, len(ended))),
+        failed=int(np.count_nonzero(lost)),
+        left_out=len(outcomes) - len(ended),
+    )
+
+
+def _defaults(record: StudyRecord) -> tuple[tuple[str, object], ...]:
+    return key_of(record.space.defaults())
+
+
+def _searched(record: StudyRecord, values: Values) -> Values:
+    searched = {one.name for one in record.space.searched}
+    return {name: value for name, value in values.items() if name in searched}
+
+
+def _refuse_stopped(study: str, outcomes: Sequence[TrialOutcome]) -> None:
+    stopped = sum(one.status == "stopped" for one in outcomes)
+    if stopped:
+        raise InputError(
+            f"study {study}: {stopped} of its trials were stopped early, so nobody knows what they would "
+            "have scored; give studies that ran with --scheduler none"
+        )
+
+
+def _score(one: TrialOutcome, metric: str) -> float | None:
+    return merit_of(one, metric) if one.status == "completed" else None
+
+
+def _untrained(epochs: pa.Table, record: StudyRecord, metric: str) -> float:
+    if f"metric.{metric}" not in epochs.column_names:
+        return np.nan
+    mean = untrained_mean(untrained_scores(epochs, record, metric))
+    return np.nan if mean is None else merit(metric, mean)
+
+
+def _with_seed(found: Sequence[Tried], again: Tried) -> list[Tried]:
+    """Return the studies, with another seed's report scores where a study's configurations ran again."""
+    scores = {key_of(values): score for values, score in zip(again.values, again.report, strict=True)}
+    joined: list[Tried] = []
+    for one in found:
+        alike = one.method == again.method and one.report_metric == again.report_metric
+        row = np.array([scores.get(key_of(values), np.nan) for values in one.values])
+        shares = alike and one.dataset == again.dataset and np.isfinite(row).any()
+        joined.append(replace(one, again=np.vstack([one.again, row])) if shares else one)
+    if all(before is after for before, after in zip(found, joined, strict=True)):
+        raise InputError(f"--again {again.study}: it shares no configuration with {found[0].study}, ...")
+    return joined
