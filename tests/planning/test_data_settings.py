@@ -27,7 +27,10 @@ def test_the_validation_split_suits_the_data_and_is_none_of_a_final_run(
     e = resolve(method, dataset)
     assert e.validation.split == split
     # Final runs hold nothing out: those of earlier versions, which had no such setting, count for the same.
-    assert e.on_all_training_data().content()["validation"] == {"fraction": 0.0, "seed": 0}
+    halved = e.with_values({"validation.halves": True})
+    for one in (e, halved):
+        assert one.on_all_training_data().content()["validation"] == {"fraction": 0.0, "seed": 0}
+    assert halved.identity() != e.identity()
     # A search that scores on other images is another search.
     assert (e.identity() == e.with_values({"validation.split": "class"}).identity()) == (split == "class")
 

@@ -44,6 +44,7 @@ ADDED_LATER = (
     "optimizer.clip_norm",
     "optimizer.ema",
     "validation.split",
+    "validation.halves",
     "data_revision",
     "data_fingerprint",
     "probes.views",
@@ -112,7 +113,8 @@ class Experiment(Settings):
 
     def on_all_training_data(self) -> "Experiment":
         """Return this experiment without a validation split, whose settings then say nothing."""
-        return self.with_values({"validation.fraction": 0.0, "validation.split": "class"})
+        nothing = {"validation.fraction": 0.0, "validation.split": "class", "validation.halves": False}
+        return self.with_values(nothing)
 
     def with_searched(self, names: Iterable[str], values: Mapping[str, Any]) -> "Experiment":
         """Return this experiment with the searched settings `names` at `values`.
