@@ -8,7 +8,7 @@ import gc
 import tempfile
 from pathlib import Path
 
-from benchmarks.fake_training import use_fake_training
+from benchmarks.fake_training import DATASET, fake_training
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
@@ -19,7 +19,6 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--sampler", default="random")
     options = parser.parse_args()
-    use_fake_training(0.0)
     seen: dict[int, float] = {}
 
     def show(progress: SweepProgress) -> None:
@@ -28,10 +27,10 @@ def main() -> None:
             seen[progress.done] = resident_mib()
             print(f"{progress.done:5} trials: {seen[progress.done]:.1f} MiB", flush=True)
 
-    with tempfile.TemporaryDirectory() as results:
+    with fake_training(0.0), tempfile.TemporaryDirectory() as results:
         plan = plan_sweep(
             "fair-cclk",
-            "colour-digits",
+            DATASET,
             trials=options.trials,
             epochs=1,
             scheduler="none",

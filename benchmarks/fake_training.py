@@ -2,15 +2,23 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from ray import cloudpickle
 
 import benchmarks.fake_training as this_module
+from contrasweep.models import Encoder
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning import trial
 from contrasweep.tuning.ray import tuner
 from contrasweep.tuning.ray.worker import TrialWorker
+
+DATASET = "colour-digits:images=300,test_images=100"
+"""Real images, few of them: workers prepare them once, and nothing is trained on them."""
 
 EPOCHS = 5
 
@@ -24,12 +32,13 @@ class NoState:
 
 @dataclass(frozen=True)
 class FakeRecord:
-    """Stands in for `tuning.training.pretrain.EpochRecord`."""
+    """Stands in for `tuning.training.pretrain.EpochRecord`; its objective has an encoder and nothing else."""
 
     epoch: int
     epochs: int
     metrics: dict[str, float]
     train_seconds: float
+    objective: SimpleNamespace
     evaluate_seconds: float = 0.0
 
     @property
@@ -48,21 +57,45 @@ def spin(seconds: float) -> float:
     return time.perf_counter() - started
 
 
-def use_fake_training(seconds: float) -> None:
-    """Make each trial of this process's sweeps train for a fixed time; everything else is real."""
+class FakePretrain:
+    """Stands in for `tuning.training.pretrain.pretrain`: each run computes for `seconds`.
+
+    The encoder of the first run is that of all: to build one is a part of the training left out here.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._encoders: dict[str, Encoder] = {}
+
+    def __call__(
+        self, experiment: Experiment, state: bytes | None = None, *, data: Prepared, **_: Any
+    ) -> Iterator[FakeRecord]:
+        settings, epochs = experiment.encoder, experiment.epochs
+        if settings.name not in self._encoders:
+            self._encoders[settings.name] = data.build_encoder(settings)
+        objective = SimpleNamespace(encoder=self._encoders[settings.name])
+        for epoch in range(epochs + 1):
+            spent = spin(0.0 if epoch == 0 else self._seconds / epochs)
+            score = 0.5 + 0.1 * epoch / epochs
+            metrics = {"val.ridge_accuracy": score, "val.accuracy": score, "train.loss": 1.0}
+            yield FakeRecord(epoch, epochs, metrics, spent, objective)
+
+
+@contextmanager
+def fake_training(seconds: float) -> Iterator[None]:
+    """Make each trial of this process's sweeps train for a fixed time inside; everything else is real."""
+    real_worker, real_pretrain = tuner.TrialWorker, trial.pretrain
 
     class FakeTrialWorker(TrialWorker):
         def setup(self, config: dict[str, Any]) -> None:
-            def pretrain(experiment: Any, *_: Any, **__: Any) -> Iterator[FakeRecord]:
-                for epoch in range(experiment.epochs + 1):
-                    spent = spin(0.0 if epoch == 0 else seconds / experiment.epochs)
-                    score = 0.5 + 0.1 * epoch / experiment.epochs
-                    metrics = {"val.ridge_accuracy": score, "val.accuracy": score, "train.loss": 1.0}
-                    yield FakeRecord(epoch, experiment.epochs, metrics, spent)
-
-            trial.pretrain = pretrain
-            trial.DataCache.get = lambda *_: None
+            trial.pretrain = FakePretrain(seconds)
             super().setup(config)
 
     cloudpickle.register_pickle_by_value(this_module)
     tuner.TrialWorker = FakeTrialWorker
+    try:
+        yield
+    finally:
+        # A sweep without Ray has its workers in this process.
+        tuner.TrialWorker, trial.pretrain = real_worker, real_pretrain
+        cloudpickle.unregister_pickle_by_value(this_module)

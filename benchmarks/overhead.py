@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ray import cloudpickle, tune
 
 import benchmarks.fake_training
-from benchmarks.fake_training import EPOCHS, spin, use_fake_training
+from benchmarks.fake_training import DATASET, EPOCHS, fake_training, spin
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.sweep import run_sweep
@@ -66,13 +66,12 @@ def main() -> None:
 
 def contrasweep(trials: int, seconds: float, concurrency: int) -> Timing:
     """Time a sweep."""
-    use_fake_training(seconds)
     reports: list[float] = []
-    with tempfile.TemporaryDirectory() as results:
+    with fake_training(seconds), tempfile.TemporaryDirectory() as results:
         started = time.perf_counter()
         plan = plan_sweep(
             "fair-cclk",
-            "colour-digits",
+            DATASET,
             trials=trials,
             epochs=EPOCHS,
             concurrency=concurrency,

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.driver_memory import resident_mib
-from benchmarks.fake_training import use_fake_training
+from benchmarks.fake_training import DATASET, fake_training
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.progress.states import SweepProgress
@@ -188,8 +188,7 @@ def write_trial(location: Location, record: StudyRecord, plan: SweepPlan, number
 def driver(trials: int) -> None:
     """Run sweeps whose trials train for no time: the rest is the work of the driver and Ray."""
     print(f"driver: {trials} trials through Ray, two at once, {EPOCHS} epochs each")
-    use_fake_training(0.0)
-    with tempfile.TemporaryDirectory() as folder:
+    with fake_training(0.0), tempfile.TemporaryDirectory() as folder:
         plan = study(trials, results=folder, concurrency=2, scheduler="asha", sampler="random")
         stages = Stages(trials)
 
@@ -202,7 +201,7 @@ def driver(trials: int) -> None:
 
 def study(trials: int, **options: object) -> SweepPlan:
     given = {"trials": trials, "epochs": EPOCHS, "name": "scale", **options}
-    return plan_sweep("fair-cclk", "colour-digits", **given)  # type: ignore[arg-type]
+    return plan_sweep("fair-cclk", DATASET, **given)  # type: ignore[arg-type]
 
 
 def fates(trials: int) -> Iterator[bool]:
