@@ -113,6 +113,16 @@ def test_the_time_that_a_running_epoch_takes_already_counts() -> None:
     assert seconds(forecast, 0) == 16.0
 
 
+def test_epochs_that_are_reported_together_count_from_when_they_ended() -> None:
+    clock = Clock()
+    forecast = Forecast(20, clock=clock)
+    forecast.begin(0)
+    clock.now = 8.0
+    for epoch in range(5):
+        forecast.report(0, epoch, age=8.0 - 2.0 * epoch)
+    assert seconds(forecast, 0) == 16 * 2.0
+
+
 def test_a_forecast_holds_for_a_while_and_the_time_goes_on() -> None:
     now = [0.0]
 

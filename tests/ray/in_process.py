@@ -133,10 +133,15 @@ class InProcessTuner:
 
     def _step(self, trial: Any, worker: Any) -> None:
         try:
-            result = worker.train()
+            results = worker.train_buffered(self._samples, 0.0)
         except (GpuFault, SharedGpuFull) as error:
             self._fail(trial, worker, error)
             return
+        for result in results:
+            if self._process(trial, worker, result) == TrialScheduler.STOP:
+                break
+
+    def _process(self, trial: Any, worker: Any, result: dict[str, Any]) -> str:
         flat = flatten_dict(result)
         stopped = self._stopper(trial.trial_id, result) or flat["done"]
         decision = TrialScheduler.STOP
@@ -151,6 +156,7 @@ class InProcessTuner:
             self._scheduler.on_trial_complete(None, trial, flat)
             self._search.on_trial_complete(trial.trial_id, flat)
             self._tell("on_trial_complete", trial=trial)
+        return str(decision)
 
     def _tell(self, event: str, **what: Any) -> None:
         for callback in self._callbacks:

@@ -6,6 +6,7 @@ before the range in `pyproject.toml` admits that release.
 
 import gc
 import weakref
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from ray import tune
 from ray.exceptions import RayTaskError
 from ray.train import WorkerGroupError
 from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
+from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
@@ -23,6 +25,7 @@ from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.ray import internals
 from contrasweep.tuning.ray.cluster import ENVIRONMENT
 from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.worker import TrialWorker
 
 MEND = f"Ray {ray.__version__} differs here from the versions tried: mend tuning/ray/internals.py"
 
@@ -102,6 +105,24 @@ def test_the_workers_of_a_train_run_tell_what_they_raised() -> None:
     error = WorkerGroupError("told", {1: UserExceptionWithTraceback(raised, "trace")})
     assert internals.raised_by_workers(error) == [raised], MEND
     assert internals.raised_by_workers(raised) == []
+
+
+def test_tune_lets_workers_report_epochs_together() -> None:
+    calls: list[dict[str, Any]] = []
+    controller: Any = SimpleNamespace(
+        _buffer_length=int(ENVIRONMENT["TUNE_RESULT_BUFFER_LENGTH"]),
+        _buffer_min_time_s=0.0,
+        _buffer_max_time_s=0.0,
+        _actor_manager=SimpleNamespace(num_actor_tasks=0),
+        _schedule_trial_task=lambda **call: calls.append(call),
+        _on_training_result=None,
+        _trial_task_failure=None,
+    )
+    controller._maybe_buffer_training = partial(TuneController._maybe_buffer_training, controller)
+    TuneController._schedule_trial_train(
+        controller, SimpleNamespace(checkpoint_at_end=False, checkpoint_freq=0)
+    )
+    assert calls[0]["method_name"] == TrialWorker.train_buffered.__name__, MEND
 
 
 @pytest.mark.parametrize("variable", sorted(ENVIRONMENT))

@@ -94,9 +94,12 @@ class Forecast:
         self._length = self.epochs if epochs is None else epochs
         self._running[trial] = _Running(self._clock(), self._length, epoch=epoch)
 
-    def report(self, trial: Hashable, epoch: int) -> None:
-        """Take the report of a running trial after an epoch; epoch 0 is the untrained encoder."""
-        one, now = self._running[trial], self._clock()
+    def report(self, trial: Hashable, epoch: int, age: float = 0.0) -> None:
+        """Take the report of a running trial after an epoch; epoch 0 is the untrained encoder.
+
+        The epoch ended `age` seconds ago: short epochs are reported together.
+        """
+        one, now = self._running[trial], self._clock() - age
         if one.first is not None and epoch <= one.epoch:
             # After the death of its worker, a trial repeats epochs.
             one.last = now

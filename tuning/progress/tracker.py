@@ -76,11 +76,11 @@ class SweepTracker:
         """Note that the worker of a trial is there."""
         self._beginnings.start(trial, self._running.get(trial, 0))
 
-    def report(self, trial: int, epoch: int) -> None:
-        """Take the report of a running trial after an epoch."""
+    def report(self, trial: int, epoch: int, age: float = 0.0) -> None:
+        """Take the report of a running trial after an epoch, which ended `age` seconds ago."""
         self._beginnings.end(trial)
         self._running[trial] = epoch
-        self._forecast.report(trial, epoch)
+        self._forecast.report(trial, epoch, age)
 
     def end(self, trial: int, status: str, final: float | None = None) -> None:
         """End a trial; a completed one has a final score."""

@@ -44,6 +44,8 @@ ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    # Any number above 1 lets workers report short epochs together (`TrialWorker.train_buffered`).
+    "TUNE_RESULT_BUFFER_LENGTH": "1000",
     # Ray Train checks its workers every 2 s by default, so every run would end up to 2 s late.
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
     "RAY_TRAIN_METRICS_ENABLED": "0",

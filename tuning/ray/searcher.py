@@ -257,7 +257,7 @@ class StoreSearcher(Searcher):
         if request is None or result.get("error") is not None or "epoch" not in result:
             return
         epoch = int(result["epoch"])
-        self._tracker.report(request.trial, epoch)
+        self._tracker.report(request.trial, epoch, float(result.get("age", 0.0)))
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if epoch > 0:
             self._study.report(request.trial, epoch, float(result["score"]))

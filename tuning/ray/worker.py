@@ -8,6 +8,7 @@ Ray runs on the machine; the sweep then waits for ever. docs/many-gpus.md has th
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 30.0
 """Seconds that the other ranks may still take once a rank has failed or the first has reported."""
+
+TOGETHER = 0.25
+"""Seconds of epochs that a worker reports at once: each report makes it wait for the driver."""
 
 
 def of_one_worker(resources: Resources) -> dict[str, float]:
@@ -273,6 +277,26 @@ class TrialWorker(tune.Trainable):
         except (StoreUnavailable, TrialOvertaken) as error:
             return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
 
+    def train_buffered(self, *limits: Any) -> list[dict[str, Any]]:
+        """Train epochs for `TOGETHER` seconds; an epoch after which the trial may be stopped comes alone.
+
+        Tune calls this in place of `train`, and passes `limits` in another order than it names them. Each
+        result says by its `age` how many seconds ago its epoch ended.
+        """
+        results: list[dict[str, Any]] = []
+        ended: list[float] = []
+        begun = time.monotonic()
+        while True:
+            last: dict[str, Any] = self.train()  # type: ignore[no-untyped-call]
+            results.append(last)
+            ended.append(time.monotonic())
+            # A driver that dies before it hears of such an epoch must find none in the store: a resumed sweep
+            # takes it that the trial was let go on.
+            may_stop = not self._stops_at.isdisjoint((last["epoch"], last["epoch"] + 1))
+            if last["done"] or may_stop or ended[-1] - begun >= TOGETHER:
+                break
+        return [{**result, "age": ended[-1] - then} for result, then in zip(results, ended, strict=True)]
+
     def cleanup(self) -> None:
         """Close the files of the last trial and end its workers."""
         self._trial.close()
@@ -287,6 +311,7 @@ class TrialWorker(tune.Trainable):
         request: TrialRequest = config["request"]
         torch.set_num_threads(max(1, int(request.cpus)))
         self._rung_metric: str = config["rung_metric"]
+        self._stops_at = request.flush_at
         self._trial = self._nowhere or (
             new_trial(request, self._data) if self._group is None else self._group.begin(request)
         )
