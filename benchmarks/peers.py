@@ -75,7 +75,8 @@ class RayTune:
         decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
         return "go on" if decision == ASHAScheduler.CONTINUE else "stop"
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
+        score = last if final is None else final
         self._search.on_trial_complete(str(trial), {"training_iteration": epoch, "score": score})
         self._scheduler.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
 
@@ -104,12 +105,12 @@ class OptunaAlone:
         self._running[trial].report(score, epoch)
         return "stop" if self._running[trial].should_prune() else "go on"
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
         ended = self._running.pop(trial)
-        if finished:
-            self._study.tell(ended, score)
-        else:
+        if final is None:
             self._study.tell(ended, state=TrialState.PRUNED)
+        else:
+            self._study.tell(ended, final)
 
 
 class SyneTune:
@@ -148,9 +149,9 @@ class SyneTune:
         decision = self._scheduler.on_trial_result(self._trials[trial], {"score": score, "epoch": epoch})
         return "go on" if decision == "CONTINUE" else "stop"
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
-        if finished:
-            self._scheduler.on_trial_complete(self._trials[trial], {"score": score, "epoch": epoch})
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
+        if final is not None:
+            self._scheduler.on_trial_complete(self._trials[trial], {"score": final, "epoch": epoch})
 
 
 def _flat(space: Space) -> dict[str, Any]:

@@ -100,13 +100,20 @@ class ToldAsFinished:
         self._search = search
         self.next, self.report = search.next, search.report
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
-        self._search.end(trial, epoch, score, finished=True)
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
+        self._search.end(trial, epoch, last, last if final is None else final)
 
 
 def ours(sampler: str, seed: int, trials: int) -> Search:
     return OwnSearch(
-        SPACE, sampler=sampler, halving=Halving(), epochs=EPOCHS, warmup=0.0, trials=trials, seed=seed
+        SPACE,
+        sampler=sampler,
+        scheduler="asha",
+        halving=Halving(),
+        epochs=EPOCHS,
+        warmup=0.0,
+        trials=trials,
+        seed=seed,
     )
 
 
@@ -155,14 +162,17 @@ def print_made_up(seeds: int, trials: int, curves: list[str], searches: list[str
 
 def contestants() -> Mapping[str, SearchOf]:
     """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
-    default, stopping, plain = settings_of("tpe,random", "asha,none")[0], *settings_of("random", "asha,none")
-    own = searches_of((default, stopping, plain))
+    default, *chance = settings_of("tpe", "asha") + settings_of("random", "asha,none")
+    (curves,) = settings_of("curves", "curves")
+    stopping, plain = chance
+    own = searches_of((default, curves, *chance))
 
     def peer(name: str, workload: Workload, seed: int) -> Search:
         return PEERS[name](workload.recording.space, workload.recording.epochs, seed)
 
     return {
         "contrasweep": own[default.name],
+        "contrasweep: curves": own[curves.name],
         **{name: partial(peer, name) for name in PEERS},
         "random, ASHA": own[stopping.name],
         "random": own[plain.name],

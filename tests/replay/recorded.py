@@ -8,7 +8,7 @@ import numpy as np
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.replay.recording import Recording
-from contrasweep.tuning.sensitivity.axes import axes_of
+from contrasweep.tuning.search.axes import axes_of
 
 EPOCHS = 9
 SPACE = Space.parse(

@@ -11,28 +11,25 @@ EPOCHS = 3
 
 
 class Scripted:
-    """Proposes trials 0, 1, ...; `decisions` names those that stop or pause after their first epoch."""
+    """Proposes trials 0, 1, ...; `decisions` names those that stop after their first epoch."""
 
     def __init__(self, decisions: dict[int, Decision], most: int = 100) -> None:
         self.decisions, self.most = decisions, most
-        self.begun, self.waiting = 0, list[int]()
+        self.begun = 0
         self.seen: list[tuple[object, ...]] = []
 
     def next(self) -> Job | None:
         if self.begun == self.most:
-            return Job(self.waiting.pop(0), {}) if self.waiting else None
+            return None
         self.begun += 1
         return Job(self.begun - 1, {"number": self.begun - 1})
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         self.seen.append((trial, epoch, score))
-        decision = self.decisions.get(trial, "go on") if epoch == 1 else "go on"
-        if decision == "pause":
-            self.waiting.append(trial)
-        return decision
+        return self.decisions.get(trial, "go on") if epoch == 1 else "go on"
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
-        self.seen.append((trial, epoch, score, finished))
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
+        self.seen.append((trial, epoch, last, final))
 
 
 def run_of(values, rng):  # type: ignore[no-untyped-def]
@@ -48,19 +45,11 @@ def test_a_search_hears_each_epoch_and_the_final_score_at_the_end() -> None:
     search = Scripted({0: "stop"}, most=2)
     history = run(search)
     assert search.seen == [
-        (0, 1, 0.1), (0, 1, 0.1, False),
-        (1, 1, 1.1), (1, 2, 1.2), (1, 3, 11.0, True),
+        (0, 1, 0.1), (0, 1, 0.1, None),
+        (1, 1, 1.1), (1, 2, 1.2), (1, 3, 1.3, 11.0),
     ]  # fmt: skip
     assert history.finished == [Finished(1, spent=4, time=1 + 3 * 2, score=11.0, expected=21.0)]
     assert (history.begun, history.spent) == (2, 4)
-
-
-def test_a_paused_trial_goes_on_where_it_was() -> None:
-    search = Scripted({0: "pause"}, most=2)
-    history = run(search)
-    assert [one.trial for one in history.finished] == [1, 0]
-    assert history.spent == 2 * EPOCHS
-    assert search.seen[-2:] == [(0, 2, 0.2), (0, 3, 10.0, True)]
 
 
 def test_workers_run_at_once_and_slow_trials_end_later() -> None:

@@ -43,7 +43,7 @@ def kept(sampler: str, told: bool) -> int:
     return count
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
+@pytest.mark.parametrize("sampler", ["tpe", "curves", "gp", "cmaes"])
 def test_a_search_that_is_told_looks_where_the_condition_is_kept(sampler: str) -> None:
     assert kept(sampler, told=True) >= kept(sampler, told=False) + 2
 

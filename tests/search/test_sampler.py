@@ -29,7 +29,7 @@ FINITE = Space.parse(
 )
 
 
-DRAWING = ["tpe", "gp", "cmaes", "random"]
+DRAWING = ["tpe", "curves", "gp", "cmaes", "random"]
 
 
 def score(values: Proposal) -> float:
@@ -87,7 +87,7 @@ def test_trials_asked_for_at_once_differ() -> None:
     assert len({tuple(p.values.items()) for p in at_once}) == 8
 
 
-@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 8), ("gp", 1), ("cmaes", 8)])
+@pytest.mark.parametrize(("sampler", "seeds"), [("tpe", 8), ("curves", 2), ("gp", 1), ("cmaes", 8)])
 def test_a_model_beats_chance_on_a_noisy_conditional_objective(sampler: str, seeds: int) -> None:
     found = statistics.mean(best_of(sampler, seed) for seed in range(seeds))
     chance = statistics.mean(best_of("random", seed) for seed in range(16))
@@ -95,9 +95,9 @@ def test_a_model_beats_chance_on_a_noisy_conditional_objective(sampler: str, see
     assert found > chance + 0.07
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
+@pytest.mark.parametrize("sampler", ["tpe", "curves", "gp", "cmaes"])
 def test_a_model_goes_where_values_are_larger(sampler: str) -> None:
-    trials = {"tpe": 40, "gp": 20, "cmaes": 120}[sampler]
+    trials = {"tpe": 40, "curves": 20, "gp": 20, "cmaes": 120}[sampler]
     study = SearchStudy(SPACE, sampler=sampler, trials=trials)
     for number in range(trials):
         study.complete(number, float(study.ask().values["crop"]))
@@ -158,7 +158,7 @@ def test_a_stopped_trial_never_outranks_a_finished_one(sampler: str) -> None:
     assert statistics.mean(float(t.params["crop"]) for t in study.trials[trials // 2 :]) > 0.5
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "random"])
+@pytest.mark.parametrize("sampler", ["tpe", "curves", "gp", "random"])
 def test_a_finite_space_is_searched_without_repetition_until_it_is_exhausted(sampler: str) -> None:
     assert FINITE.size() == 10
     study = SearchStudy(FINITE, sampler=sampler, trials=12)

@@ -7,8 +7,8 @@ import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from contrasweep.search_spaces import Range, Scale, Space
+from contrasweep.tuning.search.axes import axes_of
 from contrasweep.tuning.search.sampler import scale_of
-from contrasweep.tuning.sensitivity.axes import axes_of
 
 
 @pytest.mark.parametrize(

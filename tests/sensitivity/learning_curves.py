@@ -6,8 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
-from contrasweep.tuning.sensitivity.forest import draw_codes
+from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of
 from contrasweep.tuning.sensitivity.observations import Observations
 from tests.sensitivity.synthetic import Floats, observed, space_of, stopped
 

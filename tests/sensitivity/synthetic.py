@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.sensitivity.axes import axes_of, default_row, strata_of
-from contrasweep.tuning.sensitivity.forest import draw_codes
+from contrasweep.tuning.search.axes import axes_of, default_row, draw_codes, strata_of
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
 
 Floats = NDArray[np.float64]

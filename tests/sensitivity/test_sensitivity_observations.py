@@ -11,8 +11,8 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.trials import trial_outcomes
+from contrasweep.tuning.search.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.analyse import analyse
-from contrasweep.tuning.sensitivity.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.record import FinalRecord

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contrasweep.tuning.search.axes import draw_codes
 from contrasweep.tuning.sensitivity import forest as forest_module
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, fit_forest
+from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
 from contrasweep.tuning.sensitivity.marginals import interaction_shares, marginals, variance_shares
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import stages

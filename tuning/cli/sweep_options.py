@@ -38,12 +38,18 @@ Epochs = Annotated[
 SpaceFile = Annotated[Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")]
 Sampler = Annotated[
     str | None,
-    typer.Option(help="tpe (default), gp, cmaes, random or grid.", autocompletion=complete_samplers),
+    typer.Option(help="tpe (default), curves, gp, cmaes, random or grid.", autocompletion=complete_samplers),
 ]
 GridPoints = Annotated[
     int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
 ]
-Scheduler = Annotated[str | None, typer.Option(help="asha (default) stops weak trials early; none does not.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="asha (default) and curves stop weak trials early, curves by the model of --sampler curves; "
+        "none does not."
+    ),
+]
 Metric = Annotated[
     str | None,
     typer.Option(

@@ -76,7 +76,7 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
             f"at most {one['epochs_at_most']} epochs in all"
-            + (", fewer as asha stops weak trials" if plan.scheduler == "asha" else "")
+            + ("" if plan.scheduler == "none" else f", fewer as {plan.scheduler} stops weak trials")
             + (". Later proposals depend on results." if sampler_of(plan.sampler).learns else "."),
         )
 

@@ -25,6 +25,7 @@ from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
+from contrasweep.tuning.search.curve_scores import looks
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord, WarmTrialRecord
 
 
@@ -136,7 +137,8 @@ class SweepPlan:
         """The epochs after which the scheduler compares trials; empty where it does not."""
         if self.scheduler == "none":
             return ()
-        return self.halving.rungs(self.experiment.epochs, self.experiment.schedule.warmup_epochs)
+        epochs, warmup = self.experiment.epochs, self.experiment.schedule.warmup_epochs
+        return self.halving.rungs(epochs, warmup) if self.scheduler == "asha" else looks(epochs, warmup)
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`, all active ones.
@@ -155,6 +157,7 @@ class SweepPlan:
             sampler=self.sampler,
             seed=self.seed,
             trials=self.trials,
+            epochs=self.experiment.epochs,
             objectives=len(self.metrics),
             earlier=self.warm.trials,
             first=self.enqueued,

@@ -20,7 +20,13 @@ from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.early_end import check_stop_when
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.request import check_request, conditions, default_name, outside
+from contrasweep.tuning.planning.request import (
+    check_request,
+    check_scheduler,
+    conditions,
+    default_name,
+    outside,
+)
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.trial_limits import Limits
@@ -115,7 +121,7 @@ def plan_sweep(
             the paper's value as its default; if its range excludes that value, the value is fixed.
         sampler: `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in.
         grid_points: the number of levels into which a grid cuts each range.
-        scheduler: `asha` stops weak trials early, `none` does not.
+        scheduler: `asha` and `curves` stop weak trials early, `none` does not.
         metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
             of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
         asha_metric: the metric by which `asha` compares trials; the first metric by default.
@@ -197,7 +203,7 @@ def plan_sweep(
         experiment=experiment,
         trials=planned,
         sampler=sampler,
-        scheduler="asha" if scheduler == "asha" else "none",
+        scheduler=check_scheduler(scheduler),
         metrics=metrics,
         asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, *scored),
         seed=seed,

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from contrasweep.names import names_in
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
@@ -24,10 +25,10 @@ from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
 
-Scheduler = Literal["asha", "none"]
+Scheduler = Literal["asha", "curves", "none"]
 DEFAULT_TRIALS = 24
 KEEP = "--keep"
-SCHEDULERS: tuple[Scheduler, ...] = ("asha", "none")
+SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def check_request(
         return left, known_experiment(method, dataset, everywhere, space=left)
 
     remaining, settings = every_fault(settled, given)
+    if scheduler == "curves":
+        _check_curves(metric, asha_metric)
     if halving is not None:
         check_halving(halving, scheduler, settings.epochs)
     for named in (metric, asha_metric):
@@ -111,10 +114,24 @@ def check_request(
     return Request(given, remaining, planned, remarks, first)
 
 
-def check_scheduler(name: str) -> None:
-    """Raise InputError, with the nearest name, unless there is such a scheduler."""
-    if name not in SCHEDULERS:
+def check_scheduler(name: str) -> Scheduler:
+    """Return the scheduler of a name.
+
+    Raises:
+        InputError: there is none; the message gives the nearest name.
+    """
+    found = next((one for one in SCHEDULERS if one == name), None)
+    if found is None:
         raise unknown_name("scheduler", name, SCHEDULERS)
+    return found
+
+
+def _check_curves(metric: str | None, asha_metric: str | None) -> None:
+    """Refuse what the model of curves does not have: it predicts one final score from its own cheap form."""
+    if metric is not None and len(names_in(metric)) > 1:
+        raise InputError(f"--scheduler curves takes one metric, given {metric}; asha and none take several")
+    if asha_metric is not None:
+        raise InputError(f"--asha-metric {asha_metric} goes with --scheduler asha, given curves")
 
 
 def check_sampler(name: str) -> None:

@@ -1,9 +1,9 @@
-"""The schedulers of a sweep: ASHA whose rungs are filled again from the store, or none.
+"""The schedulers of a sweep: ASHA whose rungs are filled again from the store, the model of curves, or none.
 
-Both pass on that Tune begins a trial again.
+All pass on that Tune begins a trial again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
+from contrasweep.tuning.search import SearchStudy
 
 Again = Callable[[Trial], object]
 """Called with a trial whose worker failed, after the worker's end and before Tune begins the trial again."""
@@ -28,6 +29,31 @@ class InOrder(FIFOScheduler):
         """Pass on that a worker has failed."""
         super().on_trial_error(tune_controller, trial)
         self._again(trial)
+
+
+class ByCurves(InOrder):
+    """A trial is stopped when a new one promises more for the same epochs, see `search.curves`.
+
+    Args:
+        study: the search, which knows the curves of all trials.
+        looks: the epochs after which trials are looked at.
+        again: called with a trial that Tune begins again.
+    """
+
+    def __init__(self, study: SearchStudy, looks: Collection[int], again: Again = lambda trial: None) -> None:
+        super().__init__(again)
+        self._study = study
+        self._looks = looks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle nothing: Ray pickles its scheduler for a restore that we never use."""
+        return {}
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        """Say whether a trial goes on after an epoch."""
+        epoch, number = int(result["epoch"]), trial.config["request"].trial
+        stays = epoch not in self._looks or self._study.goes_on(number, epoch, float(result["score"]))
+        return self.CONTINUE if stays else self.STOP
 
 
 class ResumableASHA(AsyncHyperBandScheduler):

@@ -65,12 +65,12 @@ class StoreSearcher(Searcher):
         self._plan = plan
         self._record = record
         self._location = location
-        self._study = plan.new_study(
+        self.study = plan.new_study(
             None
             if plan.storage is None
             else partial(Mirror, plan.storage, plan.name, [merit_name(metric) for metric in plan.metrics])
         )
-        self._study.restore(past)
+        self.study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
         self._rungs = plan.rungs
         self._left = plan.trials - len(past)
@@ -130,7 +130,7 @@ class StoreSearcher(Searcher):
         if self._waiting:
             proposal = self._waiting.pop(0)
         elif self._left > self.not_begun:
-            proposal = self._study.ask()
+            proposal = self.study.ask()
             self._left -= 1
         else:
             return Searcher.FINISHED
@@ -181,15 +181,15 @@ class StoreSearcher(Searcher):
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""
         if cause is not None:
-            self._study.fail(request.trial)
+            self.study.fail(request.trial)
             return end_all(request, "failed", error=cause)
         if result.get("error") is not None:
-            self._study.fail(request.trial)
+            self.study.fail(request.trial)
             return "failed"
         if result.get("finished"):
-            self._study.complete(request.trial, self._values(result), self._violations(result, "completed"))
+            self.study.complete(request.trial, self._values(result), self._violations(result, "completed"))
             return "completed"
-        self._study.prune(request.trial, self._violations(result, "stopped"))
+        self.study.prune(request.trial, self._violations(result, "stopped"))
         reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
         return end_all(request, "stopped", rung=max(reached, default=None))
 
@@ -260,7 +260,7 @@ class StoreSearcher(Searcher):
         self._tracker.report(request.trial, epoch, float(result.get("age", 0.0)))
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if epoch > 0:
-            self._study.report(request.trial, epoch, float(result["score"]))
+            self.study.report(request.trial, epoch, float(result["score"]))
 
 
 def _merits_of(trial: PastTrial) -> Sequence[float | None]:

@@ -13,10 +13,10 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.alone import alone_if_gpu_was_full
-from contrasweep.tuning.ray.scheduler import InOrder, ResumableASHA
+from contrasweep.tuning.ray.scheduler import ByCurves, InOrder, ResumableASHA
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.worker import TrialWorker, bundles
-from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.search import PastTrial, SearchStudy
 
 Show = Callable[[SweepProgress], object]
 
@@ -29,7 +29,7 @@ def tuner_of(
         tune.with_resources(TrialWorker, bundles(plan.resources)),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            scheduler=_scheduler(plan, past),
+            scheduler=_scheduler(plan, past, searcher.study),
             num_samples=plan.trials,
             max_concurrent_trials=plan.resources.concurrency,
             reuse_actors=True,
@@ -50,10 +50,12 @@ def tuner_of(
     )
 
 
-def _scheduler(plan: SweepPlan, past: list[PastTrial]) -> Any:
+def _scheduler(plan: SweepPlan, past: list[PastTrial], study: SearchStudy) -> Any:
     again = alone_if_gpu_was_full(plan.resources)
     if plan.scheduler == "none":
         return InOrder(again)
+    if plan.scheduler == "curves":
+        return ByCurves(study, plan.rungs, again)
     return ResumableASHA(
         plan.experiment.epochs,
         plan.experiment.schedule.warmup_epochs,

@@ -16,8 +16,7 @@ from scipy.special import expit, logit
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.files import written_whole
-from contrasweep.tuning.sensitivity.axes import Axis, axes_of, codes_of, values_of
-from contrasweep.tuning.sensitivity.forest import design
+from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore

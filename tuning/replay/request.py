@@ -8,18 +8,26 @@ from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.request import check_sampler, check_scheduler
+from contrasweep.tuning.planning.request import Scheduler, check_sampler, check_scheduler
 
 RULES: Final = ("eta", "grace")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A sampler, and when it stops trials; `halving` is None where it stops none."""
+    """A sampler and a scheduler.
+
+    Attributes:
+        sampler: a name of `SAMPLERS`.
+        rule: the scheduler, a name of `SCHEDULERS`.
+        scheduler: the same with its numbers, as it was asked for.
+        halving: when `asha` compares trials.
+    """
 
     sampler: str
+    rule: Scheduler
     scheduler: str
-    halving: Halving | None
+    halving: Halving
 
     @property
     def name(self) -> str:
@@ -70,12 +78,12 @@ def settings_of(samplers: str, schedulers: str) -> tuple[Setting, ...]:
             )
     rules = names_in(schedulers)
     refuse_repeats("scheduler", rules)
-    return tuple(Setting(one, rule, _halving(rule)) for one in chosen for rule in rules)
+    return tuple(Setting(one, *_ruled(rule)) for one in chosen for rule in rules)
 
 
-def _halving(text: str) -> Halving | None:
-    name, *rules = text.split(":")
-    check_scheduler(name)
+def _ruled(text: str) -> tuple[Scheduler, str, Halving]:
+    given, *rules = text.split(":")
+    name = check_scheduler(given)
     numbers: dict[str, int] = {}
     for rule in rules:
         key, _, number = rule.partition("=")
@@ -85,4 +93,4 @@ def _halving(text: str) -> Halving | None:
                 "colons, as in asha:eta=4:grace=2"
             )
         numbers[key] = int(number)
-    return Halving(**numbers) if name == "asha" else None
+    return name, text, Halving(**numbers)

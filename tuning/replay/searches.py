@@ -14,6 +14,7 @@ from contrasweep.tuning.replay.request import Setting
 from contrasweep.tuning.replay.simulation import Decision, Job
 from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.search import SearchStudy
+from contrasweep.tuning.search.curve_scores import looks
 
 PLANNED: Final = 100
 """As many trials are planned as a longer sweep has; the random start of a sampler depends on it."""
@@ -25,12 +26,13 @@ def ray_trial(number: int) -> Any:
 
 
 class OwnSearch:
-    """A `SearchStudy`, and the scheduler `asha` or none.
+    """A `SearchStudy`, and one of the schedulers.
 
     Args:
         space: what is searched.
         sampler: a name of `SAMPLERS`.
-        halving: when trials are compared; None to stop none.
+        scheduler: a name of `SCHEDULERS`.
+        halving: when `asha` compares trials.
         epochs: the length of a trial that is not stopped.
         warmup: the epochs during which the learning rate rises.
         trials: how many trials the search plans; it goes on beyond them.
@@ -42,14 +44,16 @@ class OwnSearch:
         space: Space,
         *,
         sampler: str,
-        halving: Halving | None,
+        scheduler: str,
+        halving: Halving,
         epochs: int,
         warmup: float,
         trials: int,
         seed: int,
     ) -> None:
-        self._study = SearchStudy(space, sampler=sampler, seed=seed, trials=trials)
-        self._asha = None if halving is None else ResumableASHA(epochs, warmup, [], {}, halving)
+        self._study = SearchStudy(space, sampler=sampler, seed=seed, trials=trials, epochs=epochs)
+        self._asha = ResumableASHA(epochs, warmup, [], {}, halving) if scheduler == "asha" else None
+        self._looks = looks(epochs, warmup) if scheduler == "curves" else ()
 
     def next(self) -> Job | None:
         """Return the next proposal."""
@@ -62,19 +66,21 @@ class OwnSearch:
         """Tell the sampler, and ask the scheduler."""
         self._study.report(trial, epoch, score)
         if self._asha is None:
-            return "go on"
+            on = epoch not in self._looks or self._study.goes_on(trial, epoch, score)
+            return "go on" if on else "stop"
         result = {"epoch": epoch, "score": score}
         decision = self._asha.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
         return "go on" if decision == ResumableASHA.CONTINUE else "stop"
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
         """Tell the sampler how a trial ended."""
         if self._asha is not None:
             self._asha.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
-        if finished:
-            self._study.complete(trial, score)
-        else:
+        self._study.report(trial, epoch, last)
+        if final is None:
             self._study.prune(trial)
+        else:
+            self._study.complete(trial, final)
 
 
 def searches_of(settings: Sequence[Setting]) -> Mapping[str, SearchOf]:
@@ -87,6 +93,7 @@ def _search(setting: Setting, workload: Workload, seed: int) -> OwnSearch:
     return OwnSearch(
         recording.space,
         sampler=setting.sampler,
+        scheduler=setting.rule,
         halving=setting.halving,
         epochs=recording.epochs,
         warmup=recording.warmup,

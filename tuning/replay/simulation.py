@@ -10,8 +10,8 @@ import numpy as np
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.statistics import Floats, improvements
 
-Decision = Literal["go on", "stop", "pause"]
-"""What becomes of a trial after an epoch; a paused one keeps what it has learned."""
+Decision = Literal["go on", "stop"]
+"""What becomes of a trial after an epoch."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ RunOf = Callable[[Mapping[str, Scalar], np.random.Generator], Run]
 
 @dataclass(frozen=True)
 class Job:
-    """What a free worker does next: a trial that begins, or one that was paused and goes on."""
+    """What a free worker does next: a trial that begins."""
 
     trial: int
     values: Mapping[str, Scalar]
@@ -54,8 +54,8 @@ class Search(Protocol):
         """Take the score of a trial after an epoch that is not its last; say what becomes of the trial."""
         ...
 
-    def end(self, trial: int, epoch: int, score: float, finished: bool) -> None:
-        """Take the end of a trial: its final score, or the last one of a trial that was stopped."""
+    def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
+        """Take the end of a trial: the score after its last epoch, and the final one of a whole trial."""
         ...
 
 
@@ -120,9 +120,8 @@ def simulate(
     now, order = 0.0, 0
     while history.spent < budget:
         while len(ends) < workers and (job := search.next()) is not None:
-            if job.trial not in trials:
-                trials[job.trial] = _Trial(run_of(job.values, rng))
-                history.begun += 1
+            trials[job.trial] = _Trial(run_of(job.values, rng))
+            history.begun += 1
             order += 1
             heapq.heappush(ends, (now + trials[job.trial].run.seconds, order, job.trial))
         if not ends:
@@ -140,10 +139,10 @@ def _advance(search: Search, number: int, trial: _Trial, epochs: int, history: H
     history.spent += 1
     run, score = trial.run, float(trial.run.scores[trial.epoch - 1])
     if trial.epoch == epochs:
-        search.end(number, epochs, run.final, finished=True)
+        search.end(number, epochs, score, run.final)
         history.finished.append(Finished(number, history.spent, now, run.final, run.expected))
         return False
-    decision = search.report(number, trial.epoch, score)
-    if decision == "stop":
-        search.end(number, trial.epoch, score, finished=False)
-    return decision == "go on"
+    if search.report(number, trial.epoch, score) == "go on":
+        return True
+    search.end(number, trial.epoch, score, None)
+    return False

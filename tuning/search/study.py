@@ -12,6 +12,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
+from contrasweep.tuning.search import curves
+from contrasweep.tuning.search.curve_scores import EPOCHS
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import SpaceSampler, distribution, keeps, sampler_of
 
@@ -85,6 +87,7 @@ class SearchStudy:
         sampler: a name of `SAMPLERS`.
         seed: with one trial at a time, the same seed and results give the same proposals.
         trials: the number of planned trials; a short search has a shorter random start.
+        epochs: how long a trial is that nothing stops; None if that is unknown.
         objectives: the number of values of a finished trial; larger values are better.
         earlier: trials of earlier searches to learn from; they do not count as trials of this one.
         first: configurations that run before the sampler's proposals, after the defaults.
@@ -102,6 +105,7 @@ class SearchStudy:
         sampler: str = "tpe",
         seed: int = 0,
         trials: int = 100,
+        epochs: int | None = None,
         objectives: int = 1,
         earlier: Sequence[PastTrial] = (),
         first: Sequence[Mapping[str, Scalar]] = (),
@@ -112,6 +116,7 @@ class SearchStudy:
         chosen = sampler_of(sampler)
         chosen.check(space, objectives)
         self.space = space
+        self._seed = seed
         self._objectives = objectives
         self._last: dict[int, float] = {}
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
@@ -123,6 +128,7 @@ class SearchStudy:
                 pruner=optuna.pruners.NopPruner(),
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )
+        self.optuna_study.set_user_attr(EPOCHS, epochs)
         # Optuna numbers the earlier trials first; outside this class, the search's own trials begin at 0.
         self._earlier = len(earlier)
         self._mirror = None if mirror is None else mirror(self.optuna_study.directions)
@@ -150,6 +156,15 @@ class SearchStudy:
                 self._storage.set_trial_intermediate_value(self._trial_id(number), epoch, reported)
                 if self._mirror is not None:
                     self._mirror.report(number + self._earlier, epoch, reported)
+
+    def goes_on(self, number: int, epoch: int, value: float) -> bool:
+        """Return whether trial `number`, which reports `value` at `epoch`, promises more than a new trial.
+
+        A model of all learning curves says so, see `search.curves`. A value that is not finite says no.
+        """
+        if not math.isfinite(value):
+            return False
+        return curves.goes_on(self.optuna_study, self.space, number + self._earlier, epoch, value, self._seed)
 
     def complete(
         self, number: int, value: Value | None, violations: Mapping[str, float] = NO_VIOLATIONS

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.tuning.sensitivity.axes import Axis, Floats
+from contrasweep.tuning.search.axes import Axis, Floats
 
 STRENGTHS: Final = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0)
 """The possible variances of all parameters' effects, in variances of the noise."""

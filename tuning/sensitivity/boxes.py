@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
-from contrasweep.tuning.sensitivity.forest import INACTIVE
+from contrasweep.tuning.search.axes import INACTIVE, Axis, Floats, Stratum
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from scipy.special import gammaln
 
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Ints, Observations
 from contrasweep.tuning.statistics import improvements, percentile_interval

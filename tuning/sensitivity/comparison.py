@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores, expected_best
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates

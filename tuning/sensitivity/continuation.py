@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.sensitivity.axes import Floats
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.basis import STRENGTHS
 
 LOOSE: Final = 100.0

@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.tuning.sensitivity.axes import Axis, Floats
+from contrasweep.tuning.search.axes import Axis, Floats
 from contrasweep.tuning.sensitivity.basis import STRENGTHS, Basis, basis_of
 from contrasweep.tuning.sensitivity.scores import ScoredTrials
 from contrasweep.tuning.statistics import LEVEL, holm

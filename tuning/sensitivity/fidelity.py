@@ -13,8 +13,8 @@ from typing import Final, Literal
 import numpy as np
 from scipy.stats import kendalltau
 
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import ScoredTrials, Stage, stage_name

@@ -24,7 +24,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
+from contrasweep.tuning.search.axes import Axis, Floats, Stratum, design
 from contrasweep.tuning.sensitivity.scores import ScoredTrials
 
 TREES: Final = 200
@@ -34,9 +34,6 @@ PAIRS: Final = 12
 PERMUTATIONS: Final = 6
 MOST_TRIALS: Final = 1500
 """A larger study is thinned to this many trials at random: the curves change by less than their bands."""
-
-INACTIVE: Final = -0.25
-"""The place of an inactive number on its axis: outside 0..1, so that a tree can split it off."""
 
 
 @dataclass(frozen=True)
@@ -157,35 +154,6 @@ def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, 
     """
     with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
         return tuple(threads.map(lambda place: _fit_trees(*data[place], place), range(len(data))))
-
-
-def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
-    """Return the columns that trees see: a number's unit, and a column of 0 or 1 for each category."""
-    columns = []
-    for i, axis in enumerate(axes):
-        if axis.is_category:
-            columns += [codes[:, i] == code for code in range(len(axis.choices))]
-        else:
-            columns.append(np.where(np.isnan(codes[:, i]), INACTIVE, codes[:, i]))
-    return np.stack(columns, axis=1).astype(np.float32)
-
-
-def draw_codes(
-    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], count: int, rng: np.random.Generator
-) -> Floats:
-    """Draw `count` configurations as a random search does, in units, (count, axes)."""
-    stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
-    codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
-    for i, axis in enumerate(axes):
-        if not axis.is_category and not axis.is_integer:
-            codes[:, i] = rng.random(count)
-        for number, one in enumerate(strata):
-            rows = stratum == number
-            if axis.name in one.fixed:
-                codes[rows, i] = one.fixed[axis.name]
-            elif axis.name not in one.active:
-                codes[rows, i] = np.nan
-    return codes
 
 
 def spread(halves: Floats) -> Floats:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.search.axes import Axis, Floats, Stratum
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum
 from contrasweep.tuning.sensitivity.boxes import View
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import named, single_views

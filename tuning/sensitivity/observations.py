@@ -21,7 +21,7 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.search.axes import Axis, Floats, Stratum, axes_of, codes_of, strata_of
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.basis import basis_of
 from contrasweep.tuning.sensitivity.continuation import fit_continuation
 from contrasweep.tuning.sensitivity.enough import TooFew

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.sensitivity.axes import Axis, Floats, changes, default_row, values_of
-from contrasweep.tuning.sensitivity.forest import Forest, draw_codes, spread
+from contrasweep.tuning.search.axes import Axis, Floats, changes, default_row, draw_codes, values_of
+from contrasweep.tuning.sensitivity.forest import Forest, spread
 from contrasweep.tuning.statistics import normal_interval
 
 DRAWS: Final = 2000

@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.style import COLOURS, GREY, MOST_TICKS, linear_ticks, log_ticks, plain
+from contrasweep.tuning.search.axes import Axis
 from contrasweep.tuning.sensitivity.analyse import StageSensitivity, StudySensitivity
-from contrasweep.tuning.sensitivity.axes import Axis
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import Marginal, PairMap, Share, by_parameter, condition_text
 from contrasweep.tuning.sensitivity.sections.part import (

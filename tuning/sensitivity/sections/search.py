@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.durations import unit_for
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.fidelity import SAFE, Fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.numbers import cell_text, number_text
+from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
-from contrasweep.tuning.sensitivity.axes import Floats
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import ENDINGS

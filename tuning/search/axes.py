@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ Floats = NDArray[np.float64]
 
 GRID = 32
 """The number of points at which a curve over a numeric axis is evaluated."""
+
+INACTIVE: Final = -0.25
+"""The place of an inactive number on its axis: outside 0..1, so that a model can tell it apart."""
 
 
 @dataclass(frozen=True)
@@ -213,3 +217,32 @@ def codes_of(axes: tuple[Axis, ...], configurations: Sequence[Mapping[str, Scala
 def values_of(axes: tuple[Axis, ...], row: Floats) -> dict[str, Scalar]:
     """Return the values of a configuration's active parameters."""
     return {a.name: a.value(float(code)) for a, code in zip(axes, row, strict=True) if np.isfinite(code)}
+
+
+def design(axes: tuple[Axis, ...], codes: Floats) -> NDArray[np.float32]:
+    """Return the columns that a model sees: a number's unit, and a column of 0 or 1 for each category."""
+    columns = []
+    for i, axis in enumerate(axes):
+        if axis.is_category:
+            columns += [codes[:, i] == code for code in range(len(axis.choices))]
+        else:
+            columns.append(np.where(np.isnan(codes[:, i]), INACTIVE, codes[:, i]))
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def draw_codes(
+    axes: tuple[Axis, ...], strata: tuple[Stratum, ...], count: int, rng: np.random.Generator
+) -> Floats:
+    """Draw `count` configurations as a random search does, in units, (count, axes)."""
+    stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
+    codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
+    for i, axis in enumerate(axes):
+        if not axis.is_category and not axis.is_integer:
+            codes[:, i] = rng.random(count)
+        for number, one in enumerate(strata):
+            rows = stratum == number
+            if axis.name in one.fixed:
+                codes[rows, i] = one.fixed[axis.name]
+            elif axis.name not in one.active:
+                codes[rows, i] = np.nan
+    return codes

@@ -1,0 +1,172 @@
+"""Proposing and stopping by the model of learning curves."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search import PastTrial, SearchStudy
+from contrasweep.tuning.search.axes import axes_of
+from contrasweep.tuning.search.curve_scores import FLOOR, MOST_SCORES, curves_of, looks, scores_of
+from contrasweep.tuning.search.curves import log_expected_improvement
+
+SPACE = Space.parse(
+    {
+        "x": {"uniform": [0.0, 1.0], "default": 0.5},
+        "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
+        "sigma2": {"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
+    }
+)
+EPOCHS = 8
+
+
+def level(x: float, epoch: int) -> float:
+    """Curves that rise to 1 - |x - 0.7|."""
+    return (1 - abs(x - 0.7)) * (1 - math.exp(-epoch / 4))
+
+
+def past(number: int, x: float, epochs: int, state: str = "stopped") -> PastTrial:
+    curve = {epoch: level(x, epoch) for epoch in range(1, epochs + 1)}
+    final = level(x, EPOCHS) + 0.1 if state == "completed" else None
+    return PastTrial(number, {"x": x, "kernel": "cosine"}, state, curve, final)  # type: ignore[arg-type]
+
+
+def held(running: float = 0.72, at: int = 2) -> SearchStudy:
+    """A search of nine trials that have ended, three of them whole; number 9 runs."""
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    places = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.9, 0.8, 0.65]
+    whole = {0.35, 0.55, 0.9}
+    trials = [
+        past(number, x, *((EPOCHS, "completed") if x in whole else (2, "stopped")))
+        for number, x in enumerate(places)
+    ]
+    study.restore([*trials, past(9, running, at, "running")])
+    return study
+
+
+@pytest.mark.parametrize(
+    ("epochs", "warmup", "expected"),
+    [
+        (1, 0, ()),
+        (2, 0, (1,)),
+        (10, 0, (1, 2, 4, 8)),
+        (8, 0, (1, 2, 4)),
+        (10, 1, (2, 4, 8)),
+        (9, 1.5, (3, 6)),
+    ],
+)
+def test_trials_are_looked_at_after_the_warmup_and_each_time_twice_as_late(
+    epochs: int, warmup: float, expected: tuple[int, ...]
+) -> None:
+    assert looks(epochs, warmup) == expected
+
+
+def test_a_promising_trial_goes_on_and_a_poor_one_does_not() -> None:
+    assert held(0.68, at=4).goes_on(9, 4, level(0.68, 4))
+    assert not held(0.12).goes_on(9, 2, level(0.12, 2))
+
+
+def test_what_a_trial_reports_decides_not_only_its_configuration() -> None:
+    assert not held(0.68, at=4).goes_on(9, 4, 0.0)
+
+
+def test_a_trial_near_its_end_goes_on_for_less() -> None:
+    """The fewer epochs are left, the smaller the promise that pays for them."""
+    early, late = (held(0.78, at).goes_on(9, at, level(0.78, at)) for at in (2, 7))
+    assert (early, late) == (False, True)
+
+
+def test_a_score_that_is_no_number_does_not_go_on() -> None:
+    assert not held().goes_on(9, 2, math.nan)
+    assert not held().goes_on(9, 2, -math.inf)
+
+
+def test_while_little_is_known_every_trial_goes_on() -> None:
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    assert study.goes_on(study.ask().number, 1, 0.1)
+
+
+def test_a_decision_is_the_same_after_a_resume() -> None:
+    found = {held(0.6).goes_on(9, 2, level(0.6, 2)) for _ in range(3)}
+    assert len(found) == 1
+
+
+def test_proposals_follow_the_starts_of_curves() -> None:
+    """Only early scores are known, and they lead to the best configurations."""
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, trials=12)
+    rng = np.random.default_rng(0)
+    study.restore([past(number, float(x), 2) for number, x in enumerate(rng.random(10))])
+    proposed = [study.ask().values for _ in range(4)]
+    assert len({one["x"] for one in proposed}) == 4
+    assert min(abs(float(one["x"]) - 0.7) for one in proposed) < 0.1
+
+
+def test_final_scores_of_another_measure_are_brought_to_the_curves() -> None:
+    study = held()
+    curves = curves_of(study.optuna_study, axes_of(SPACE))
+    scores = scores_of(curves, axes_of(SPACE), EPOCHS)
+    assert scores is not None
+    ends = scores.share == 1.0
+    for number in (3, 5, 6):
+        both = scores.score[ends & (scores.trial == number)]
+        assert len(both) == 2
+        assert both[0] == pytest.approx(both[1])
+
+
+def test_epochs_after_which_all_trials_score_alike_are_left_out() -> None:
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    study.restore(
+        [
+            PastTrial(n, {"x": n / 10, "kernel": "cosine"}, "stopped", {1: 0.324, 2: 0.324 + n / 20})
+            for n in range(6)
+        ]
+    )
+    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
+    assert scores is not None
+    assert set(scores.share) == {math.log(2) / math.log(EPOCHS)}
+
+
+def test_failed_trials_and_those_that_break_a_condition_count_as_the_worst() -> None:
+    study = held()
+    broken, other = study.ask(), study.ask()
+    study.fail(broken.number)
+    study.complete(other.number, 100.0, {"memory": 1.0})
+    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
+    assert scores is not None
+    for number in (broken.number, other.number):
+        assert FLOOR in scores.score[scores.trial == number]
+
+
+def test_nothing_is_modelled_from_scores_that_are_all_alike_or_too_few() -> None:
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    for _ in range(5):
+        study.report(study.ask().number, 1, 0.5)
+    assert scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS) is None
+    assert study.goes_on(0, 2, 0.5)
+
+
+def test_a_large_search_is_modelled_from_the_latest_scores() -> None:
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    study.restore([past(n, n / 700, 2 + n % 2) for n in range(MOST_SCORES // 2 + 50)])
+    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
+    assert scores is not None
+    assert len(scores) == MOST_SCORES
+    assert np.all(np.diff(scores.share) <= 0)
+
+
+@pytest.mark.parametrize("z", [-30.0, -7.0, -5.9, -1.0, 0.0, 3.0])
+def test_expected_improvement_is_the_integral_also_where_it_is_tiny(z: float) -> None:
+    deviation = 0.3
+    found = log_expected_improvement(np.array([1 + z * deviation]), np.array([deviation]), 1.0)[0]
+    # The density is taken relative to that at the bound, which underflows.
+    relative, _ = quad(lambda t: t * math.exp(z * t - t * t / 2), 0, 40)
+    assert found == pytest.approx(math.log(deviation) + norm.logpdf(z) + math.log(relative), abs=0.09)
+
+
+def test_the_sampler_takes_one_metric() -> None:
+    with pytest.raises(InputError, match="takes one metric"):
+        SearchStudy(SPACE, sampler="curves", objectives=2)

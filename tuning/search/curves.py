@@ -1,0 +1,186 @@
+"""The `curves` sampler, and which trials go on: by what a model of learning curves expects in the end."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of, values_of
+from contrasweep.tuning.search.curve_model import CurveModel, Floats, fit_settings
+from contrasweep.tuning.search.curve_scores import Curve, columns_of, curves_of, epochs_of, scores_of, tells
+from contrasweep.tuning.search.sampler import Draw, Sampler, distribution
+from contrasweep.tuning.search.tpe import random_start
+
+CANDIDATES: Final = 400
+LEADERS: Final = 4
+NEAR: Final = 25
+"""So many candidates lie about each of the leaders."""
+STEP: Final = 0.1
+"""How far they lie from it, as the standard deviation of a range of length 1."""
+PATIENCE: Final = 3
+"""A trial goes on unless a new one promises more than so many times as much. The new one is the best of
+hundreds, so its promise is overrated, and a trial that was stopped does not come back."""
+KEPT: Final = 0.4
+"""The probability that such a candidate keeps one of the leader's values."""
+
+
+class Outlook:
+    """What a study expects of its trials and of new ones.
+
+    Trials that run count as if they had ended as expected (`believing`), so that others are proposed.
+
+    Args:
+        space: what is searched.
+        model: of the study's curves.
+        curves: the trials of the study.
+        rng: draws the new configurations that are considered.
+    """
+
+    def __init__(
+        self, space: Space, model: CurveModel, curves: list[Curve], rng: np.random.Generator
+    ) -> None:
+        self._axes, self._strata = axes_of(space), strata_of(space)
+        self._rng = rng
+        self._codes = np.stack([one.codes for one in curves])
+        running = [one for one in curves if one.running]
+        if running:
+            columns = columns_of(self._axes, np.stack([one.codes for one in running]))
+            model = model.believing(columns, np.array([one.number for one in running]))
+        self._model = model
+        self._seen, _ = model.finals(columns_of(self._axes, self._codes))
+
+    def best_new(self) -> tuple[Floats, float]:
+        """Return the new configuration that promises most, in units, (axes,), and the log of its promise."""
+        drawn = draw_codes(self._axes, self._strata, CANDIDATES, self._rng)
+        codes = np.concatenate([drawn, self._near_leaders()])
+        tried = (np.nan_to_num(codes[:, None], nan=-1) == np.nan_to_num(self._codes, nan=-1)).all(axis=2)
+        promise = np.where(tried.any(axis=1), -np.inf, self.promise(codes))
+        best = int(np.argmax(promise))
+        return codes[best], float(promise[best])
+
+    def promise(self, codes: Floats) -> Floats:
+        """Return the logarithm of the expected improvement over the best trial, (n,).
+
+        Args:
+            codes: configurations in units, (n, axes).
+        """
+        mean, deviation = self._model.finals(columns_of(self._axes, codes))
+        return log_expected_improvement(mean, deviation, float(self._seen.max()))
+
+    def _near_leaders(self) -> Floats:
+        leaders = self._codes[np.argsort(-self._seen, kind="stable")[:LEADERS]]
+        codes = np.repeat(leaders, NEAR, axis=0)
+        moves = self._rng.normal(0, STEP, codes.shape) * (self._rng.random(codes.shape) >= KEPT)
+        fixed = [axis.is_category or axis.is_integer for axis in self._axes]
+        moved = np.clip(codes + np.where(fixed, 0.0, moves), 0, 1)
+        return np.asarray(np.where(fixed, codes, moved))
+
+
+def log_expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
+    """Return the logarithm of E[max(score - best, 0)] of normal scores, also where it underflows, (n,)."""
+    z = (mean - best) / deviation
+    far = z < -6
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = np.log(z * norm.cdf(z) + norm.pdf(z))
+        # The first term of the asymptotic series of the bracket.
+        tail = norm.logpdf(z) - 2 * np.log(np.abs(z))
+    return np.asarray(np.log(deviation) + np.where(far, tail, near))
+
+
+class CurveSampler(BaseSampler):
+    """Proposes the configuration with the largest expected improvement at the end of training.
+
+    The first `startup` trials are drawn at random.
+    """
+
+    def __init__(self, space: Space, seed: int, startup: int) -> None:
+        self._space = space
+        self._seed = seed
+        self._startup = startup
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return all parameters."""
+        return {one.name: distribution(one) for one in self._space.searched}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return the most promising values, or a random draw while too little is known."""
+        axes, rng = axes_of(self._space), np.random.default_rng(self._seed)
+        others = [one for one in curves_of(study, axes) if one.number != trial.number]
+        with threadpool_limits(1):
+            found = None if len(others) < self._startup else outlook_of(study, self._space, others, rng)
+            if found is None:
+                return values_of(axes, draw_codes(axes, strata_of(self._space), 1, rng)[0])
+            codes, _ = found.best_new()
+        return values_of(axes, codes)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Never called: `sample_relative` settles every active parameter."""
+        raise AssertionError(f"trial {trial.number} asked for {param_name!r}, which its configuration lacks")
+
+
+def outlook_of(study: Study, space: Space, curves: list[Curve], rng: np.random.Generator) -> Outlook | None:
+    """Return what a study expects; None if it knows too little."""
+    axes = axes_of(space)
+    scores = scores_of(curves, axes, epochs_of(study, curves)) if curves else None
+    if scores is None:
+        return None
+    return Outlook(space, CurveModel(fit_settings(scores), scores), curves, rng)
+
+
+def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, seed: int) -> bool:
+    """Return whether the epochs that a trial has left are worth more than those of a new trial.
+
+    It goes on unless the most promising new configuration has `PATIENCE` times its expected improvement over
+    the best trial, each divided by the epochs that it costs. Every trial goes on while scores are all alike.
+
+    Args:
+        study: with one objective.
+        space: what it searches.
+        number: of the trial, as Optuna counts.
+        epoch: that it has just trained.
+        score: what it reports after it; the study may not know it yet.
+        seed: for the draw of new configurations.
+    """
+    axes = axes_of(space)
+    curves = curves_of(study, axes)
+    epochs = epochs_of(study, curves)
+    place = next(place for place, one in enumerate(curves) if one.number == number)
+    own = curves[place]
+    scores: Mapping[int, float] = {**own.scores, epoch: score}
+    curves[place] = replace(own, scores=scores, running=False)
+    if epoch >= epochs or not tells(curves, epoch, epochs):
+        return True
+    # The matrices are small: a second thread costs more than it gains, and trials need the cores.
+    with threadpool_limits(1):
+        found = outlook_of(study, space, curves, np.random.default_rng([seed, number, epoch]))
+        if found is None:
+            return True
+        _, new = found.best_new()
+        mine = float(found.promise(own.codes[None])[0])
+    return bool(mine - np.log(epochs - epoch) + np.log(PATIENCE) >= new - np.log(epochs))
+
+
+def _check(space: Space, objectives: int) -> None:
+    if objectives > 1:
+        raise InputError("the sampler curves takes one metric; tpe, gp, random and grid take several")
+
+
+def _start(space: Space, trials: int) -> Draw:
+    startup = random_start(trials)
+    return lambda seed, number: CurveSampler(space, seed, startup)
+
+
+SAMPLER = Sampler("curves", _start, _check)
