@@ -11,8 +11,9 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search import PastTrial, SearchStudy
 from contrasweep.tuning.search.axes import axes_of
-from contrasweep.tuning.search.curve_scores import FLOOR, MOST_SCORES, curves_of, looks, scores_of
+from contrasweep.tuning.search.curve_scores import FLOOR, MOST_SCORES, curves_of, scores_of
 from contrasweep.tuning.search.curves import log_expected_improvement
+from contrasweep.tuning.search.looks import looks
 
 SPACE = Space.parse(
     {

@@ -27,10 +27,11 @@ def replay(
         ),
     ],
     samplers: Annotated[
-        str, typer.Option(metavar="A,B", help="Samplers to compare: tpe, gp, cmaes, random.")
+        str, typer.Option(metavar="A,B", help="Samplers to compare: tpe, curves, gp, cmaes, random.")
     ] = "tpe,random",
     schedulers: Annotated[
-        str, typer.Option(metavar="A,B", help="Schedulers to compare: asha, asha:eta=4:grace=2, none.")
+        str,
+        typer.Option(metavar="A,B", help="Schedulers to compare: asha, asha:eta=4:grace=2, curves, none."),
     ] = "asha,none",
     full_trials: Annotated[
         int,

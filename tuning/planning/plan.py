@@ -25,7 +25,7 @@ from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
-from contrasweep.tuning.search.curve_scores import looks
+from contrasweep.tuning.search.looks import looks
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord, WarmTrialRecord
 
 

@@ -14,7 +14,7 @@ from contrasweep.tuning.replay.request import Setting
 from contrasweep.tuning.replay.simulation import Decision, Job
 from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.search import SearchStudy
-from contrasweep.tuning.search.curve_scores import looks
+from contrasweep.tuning.search.looks import looks
 
 PLANNED: Final = 100
 """As many trials are planned as a longer sweep has; the random start of a sampler depends on it."""

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from contrasweep.tuning.search.axes import Axis, codes_of, design
 from contrasweep.tuning.search.curve_model import Floats, Scores
+from contrasweep.tuning.search.looks import EPOCHS, looks
 from contrasweep.tuning.search.sampler import keeps
 
 FLOOR: Final = -2.5
@@ -20,8 +21,6 @@ MOST_SCORES: Final = 600
 ALIKE: Final = 0.1
 """Scores after an epoch say nothing while they differ by less than this share of how the latest ones do."""
 FEWEST: Final = 4
-EPOCHS: Final = "epochs"
-"""The attribute of a study that holds how long its trials are."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +42,6 @@ class Curve:
     final: float | None
     running: bool
     worst: bool
-
-
-def looks(epochs: int, warmup: float = 0.0) -> tuple[int, ...]:
-    """Return the epochs after which trials of so many epochs are looked at: each twice as late as the last.
-
-    The first is the one after the warmup: while the learning rate rises, small rates lead.
-    """
-    found, epoch = [], math.ceil(warmup) + 1
-    while epoch < epochs:
-        found.append(epoch)
-        epoch *= 2
-    return tuple(found)
 
 
 def curves_of(study: Study, axes: tuple[Axis, ...]) -> list[Curve]:

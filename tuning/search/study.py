@@ -12,8 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.search import curves
-from contrasweep.tuning.search.curve_scores import EPOCHS
+from contrasweep.tuning.search.looks import EPOCHS
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import SpaceSampler, distribution, keeps, sampler_of
 
@@ -164,6 +163,9 @@ class SearchStudy:
         """
         if not math.isfinite(value):
             return False
+        # Workers import this module, and start sooner without the model.
+        from contrasweep.tuning.search import curves
+
         return curves.goes_on(self.optuna_study, self.space, number + self._earlier, epoch, value, self._seed)
 
     def complete(

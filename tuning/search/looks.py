@@ -1,0 +1,19 @@
+"""When a search by learning curves looks at a trial. Apart from its model, whose imports take long."""
+
+import math
+from typing import Final
+
+EPOCHS: Final = "epochs"
+"""The attribute of a study that holds how long its trials are."""
+
+
+def looks(epochs: int, warmup: float = 0.0) -> tuple[int, ...]:
+    """Return the epochs after which trials of so many epochs are looked at: each twice as late as the last.
+
+    The first is the one after the warmup: while the learning rate rises, small rates lead.
+    """
+    found, epoch = [], math.ceil(warmup) + 1
+    while epoch < epochs:
+        found.append(epoch)
+        epoch *= 2
+    return tuple(found)
