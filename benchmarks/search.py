@@ -1,7 +1,7 @@
 """Our search against what users run instead, in simulated time: nothing is trained.
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
-    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...]
+    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
 
 The first form uses made-up learning curves, so that the best score is known. All searches run under the same
 ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
@@ -12,13 +12,16 @@ ASHA, begin with the same defaults and run as many trials at once. Three kinds o
   stopped trial beats the score of every finished one.
 
 The second form replays the recorded curves in `benchmarks/recorded` (random configurations that were never
-stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and get the same epochs.
+stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and get the same epochs. What a
+configuration scores that nobody ran is predicted by the Gaussian process of `tuning.replay`, or with
+`--trees` by a forest, whose scores jump: a search that models smooth scores has no advantage there.
 """
 
 import argparse
 import math
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,18 +29,20 @@ from typing import Any
 import numpy as np
 import optuna
 from scipy.stats import ttest_rel
+from sklearn.ensemble import ExtraTreesRegressor
 
 from benchmarks.peers import PEERS, RayTune
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
-from contrasweep.tuning.replay.recording import read_recording
+from contrasweep.tuning.replay.recording import Recording, read_recording
 from contrasweep.tuning.replay.request import settings_of
 from contrasweep.tuning.replay.searches import OwnSearch, searches_of
 from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
 from contrasweep.tuning.replay.table import said_of
 from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.search.tpe import tpe
+from contrasweep.tuning.statistics import Floats
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
 RECORDED = Path(__file__).parent / "recorded"
@@ -179,12 +184,27 @@ def contestants() -> Mapping[str, SearchOf]:
     }
 
 
-def print_peers(seeds: int, workers: list[int], trials: int, only: list[str], recordings: list[str]) -> None:
+class Trees:
+    """A surrogate in place of `replay.surrogate`: extremely randomised trees (Geurts et al. 2006)."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._trees = ExtraTreesRegressor(200, min_samples_leaf=2, random_state=0)
+        self._trees.fit(recording.columns, recording.spread_out(recording.scores))
+
+    def predict(self, columns: Floats) -> Floats:
+        return np.asarray(self._trees.predict(columns))
+
+
+def print_peers(
+    seeds: int, workers: list[int], trials: int, only: list[str], recordings: list[str], trees: bool
+) -> None:
     searches = {name: of for name, of in contestants().items() if not only or name in only}
     for path in (RECORDED / f"{name}.parquet" for name in recordings):
         workload = Workload.of(read_recording(path))
         epochs = workload.recording.epochs
         print(f"\n{path.stem}: {said_of(workload)}\n")
+        if trees:
+            workload = replace(workload, surrogate=Trees(workload.recording))  # type: ignore[arg-type]
         print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
         print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
         for at_once in workers:
@@ -224,10 +244,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 64])
     recorded = sorted(path.stem for path in RECORDED.glob("*.parquet"))
     parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
+    parser.add_argument("--trees", action="store_true")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if given.peers:
-        print_peers(given.seeds, given.workers, given.trials, given.searches, given.recordings)
+        print_peers(given.seeds, given.workers, given.trials, given.searches, given.recordings, given.trees)
     else:
         print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
 
