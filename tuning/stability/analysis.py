@@ -127,7 +127,7 @@ def analyse(
     """
     studies, common = aligned(studies)
     many = np.array(budgets, dtype=np.int64)
-    draws = [_drawn(len(one), 0 if common else place, seed) for place, one in enumerate(studies)]
+    draws = [drawn_pools(len(one), 0 if common else place, seed) for place, one in enumerate(studies)]
     ranks = [ranks_of(one.select) for one in studies]
     weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
     half = min(map(len, studies)) // 2
@@ -184,7 +184,7 @@ def stable_from(chances: Floats, budgets: Ints, half: int) -> int | None:
     return int(budgets[there[0]]) if len(there) else None
 
 
-def _drawn(count: int, place: int, seed: int) -> Ints:
+def drawn_pools(count: int, place: int, seed: int) -> Ints:
     """Return the pool itself, and pools drawn from it with replacement, (1 + POOLS, count)."""
     rng = np.random.default_rng([seed, place])
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
