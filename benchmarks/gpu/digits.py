@@ -17,7 +17,7 @@ from contrasweep.tuning.objectives.prepared import (
     prepare_data,
 )
 from contrasweep.tuning.planning.resolve import resolve
-from tests.training.golden_settings import OWN, SETTINGS
+from tests.training.golden_settings import OWN, SETTINGS, resolved
 
 QUICK = {"epochs": 2, "batch_size": 48, "probes.max_steps": 5, "schedule.warmup_epochs": 0}
 FEW = {"queue": 64, "clusters": 5, "prototypes": 8}
@@ -34,11 +34,7 @@ def quick_run(method: str, values: Mapping[str, Any] | None = None) -> Experimen
 
 def well_conditioned_run(method: str) -> Experiment:
     """Return a run with the settings of the golden traces, whose losses and gradients bear rounding."""
-    where, given = _colourful(method), {**SETTINGS, **QUICK, **OWN.get(method, {})}
-    if "temperature" not in resolve(method, where, QUICK).hyperparameters:
-        # A method that only classifies has no temperature.
-        del given["temperature"]
-    return resolve(method, where, given)
+    return resolved(method, _colourful(method), {**SETTINGS, **QUICK, **OWN.get(method, {})})
 
 
 def _colourful(method: str) -> str:

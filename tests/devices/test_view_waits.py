@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from contrasweep.data import (
     LabelledImages,
@@ -25,6 +24,7 @@ from contrasweep.tuning.objectives.ranks import Ranks
 from tests.devices.counting import KINDS, counted
 from tests.devices.process import DeviceProcess
 from tests.devices.standin import install
+from tests.in_memory import InMemory
 
 SIMCLR: dict[str, Any] = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "grayscale": 0.2}
 FULL: dict[str, Any] = {**SIMCLR, "blur": 0.5, "mean": (0.5, 0.4, 0.3), "std": (0.2, 0.25, 0.3)}
@@ -54,23 +54,6 @@ CASES = {
         212, views=FULL, local_crops=3, streamed=True, paired=True, world=2
     ),
 }
-
-
-class InMemory:
-    """Rows of a tensor as if they were on disk."""
-
-    def __init__(self, images: Tensor) -> None:
-        self.images = images
-        self.shape = (int(images.shape[1]), int(images.shape[2]), int(images.shape[3]))
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def prepare_random_access(self) -> None:
-        pass
-
-    def decode(self, rows: Any, out: Tensor) -> None:
-        out.copy_(self.images[list(rows)])
 
 
 def _feed(case: Case, device: torch.device) -> Feed:

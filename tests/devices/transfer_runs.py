@@ -20,6 +20,7 @@ from contrasweep.tuning.transfer.evaluate import evaluate
 from contrasweep.tuning.transfer.plan import FineTuning
 from tests.devices.method_runs import CPU, lloyd_everywhere
 from tests.devices.standin import install
+from tests.in_memory import InMemory
 
 DATASET = "colour-digits:images=100,test_images=50"
 SETTINGS = {
@@ -44,7 +45,7 @@ def _all_parts(device: torch.device, folder: Path) -> dict[str, Any]:
     experiment = resolve("supcon", DATASET, SETTINGS)
     data = prepare_data(experiment, None, device)
     assert isinstance(data, PreparedData)
-    streamed = StreamedImages(_InMemory(data.train.images.cpu()), device=device)
+    streamed = StreamedImages(InMemory(data.train.images.cpu()), device=device)
     streaming = replace(data, train=replace(data.train, images=streamed))
     *_, last = pretrain(experiment, data=streaming, device=device)
     # Both devices write the same file.
@@ -72,24 +73,3 @@ def _commands(file: Path, device: torch.device) -> dict[str, Any]:
     assert page.stat().st_size
     content = found.content()
     return {"features": rows, "evaluation": [content["rows"], content["clusters"]]}
-
-
-class _InMemory:
-    """Images in the form in which a disk gives them."""
-
-    def __init__(self, images: torch.Tensor) -> None:
-        self.images = images
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        channels, height, width = self.images.shape[1:]
-        return channels, height, width
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def prepare_random_access(self) -> None:
-        """Any row is at hand."""
-
-    def decode(self, rows: list[int], out: torch.Tensor) -> None:
-        out.copy_(self.images[rows])

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
+from golden_settings import resolved
 from rank_runs import Trace, run_all
 from trial_steps import STUDY, fitting_dataset
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, PreparedTransductive, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE
 from contrasweep.tuning.planning.plan import SweepPlan
@@ -107,13 +107,7 @@ def experiment() -> Callable[..., Experiment]:
     def make(
         method: str = "infonce", values: Mapping[str, Any] | None = None, dataset: str | None = None
     ) -> Experiment:
-        given, where = {**SMALL, **(values or {})}, dataset or fitting_dataset(method)
-        own = {name: value for name, value in given.items() if name in METHODS[method].hyperparameters}
-        others = {name: value for name, value in own.items() if name != "temperature"}
-        if "temperature" not in resolve(method, where, others).hyperparameters:
-            # A method that only classifies has no temperature.
-            del given["temperature"]
-        return resolve(method, where, given)
+        return resolved(method, dataset or fitting_dataset(method), {**SMALL, **(values or {})})
 
     return make
 

@@ -1,6 +1,10 @@
 """The settings of the run that every method makes once: see `trained` in conftest.py."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.planning.resolve import resolve
 
 # Every part of a run is written out, so that a new default does not look like a change of the computation.
 SETTINGS = {
@@ -195,3 +199,10 @@ OWN: dict[str, dict[str, Any]] = {
         "seed": 4,
     },
 }
+
+
+def resolved(method: str, where: str, values: Mapping[str, Any]) -> Experiment:
+    """Resolve a run of settings for all methods; one that only classifies gets no `temperature`."""
+    others = {name: value for name, value in values.items() if name != "temperature"}
+    without = resolve(method, where, others)
+    return resolve(method, where, values) if "temperature" in without.hyperparameters else without

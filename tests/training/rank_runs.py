@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from golden_settings import OWN, SETTINGS
+from golden_settings import OWN, SETTINGS, resolved
 from trial_steps import fitting_dataset
 
 from contrasweep.data import shard
@@ -27,7 +27,6 @@ from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, group_ranks
-from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training import evaluation, label_free
 from contrasweep.tuning.training.evaluation import embed_training_set
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
@@ -49,13 +48,8 @@ AVERAGED = {
 
 def experiment_of(method: str, **changes: Any) -> Experiment:
     """Two epochs of three steps, with the settings of the golden traces."""
-    where = fitting_dataset(method)
     given = {**SETTINGS, **QUICK, **OWN.get(method, {}), **changes}
-    settings = {name: value for name, value in given.items() if name != "temperature"}
-    if "temperature" not in resolve(method, where, settings).hyperparameters:
-        # A method that only classifies has no temperature.
-        return resolve(method, where, settings)
-    return resolve(method, where, given)
+    return resolved(method, fitting_dataset(method), given)
 
 
 def small(

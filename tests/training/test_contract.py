@@ -35,6 +35,7 @@ from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, Prepa
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import pretrain
+from tests.in_memory import InMemory
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -83,7 +84,7 @@ def test_a_run_is_a_function_of_its_experiment_wherever_its_images_are(
     whole, e = trained[method], experiment_of(method)
     data = small(e, {})
     if isinstance(data, PreparedData):
-        streamed = StreamedImages(_Stored(data.train.pixels))
+        streamed = StreamedImages(InMemory(data.train.pixels))
         data = replace(data, train=replace(data.train, images=streamed))
     # A state that no run could leave behind: earlier runs of the same seed would hide one that did.
     torch.manual_seed(987_654_321)
@@ -146,27 +147,6 @@ def test_it_does_on_views_of_every_kind(method: str, dataset: str) -> None:
             spec, views=tuple((view[0], *(min(side, 32) for side in view[1:])) for view in spec.views)
         )
     _check_epoch(_experiment(method, dataset).with_values({"batch_size": 12}), _made_up(spec))
-
-
-class _Stored:
-    """Images in the form in which a disk gives them."""
-
-    def __init__(self, images: Tensor) -> None:
-        self.images = images
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        channels, height, width = self.images.shape[1:]
-        return channels, height, width
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def prepare_random_access(self) -> None:
-        """Any row is at hand."""
-
-    def decode(self, rows: Sequence[int], out: Tensor) -> None:
-        out.copy_(self.images[list(rows)])
 
 
 def _made_up(spec: TransductiveSpec) -> PreparedTransductive:
