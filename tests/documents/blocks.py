@@ -10,6 +10,7 @@ a block says what a reader need not see:
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -56,7 +57,8 @@ class Block:
         return not {"not run", "run by"} & self.marks.keys()
 
 
-def blocks_of(document: Path) -> list[Block]:
+@cache
+def blocks_of(document: Path) -> tuple[Block, ...]:
     """Return the code blocks of a document, in their order."""
     found, marks = [], {}
     for token in MarkdownIt().parse(document.read_text(encoding="utf-8")):
@@ -68,7 +70,7 @@ def blocks_of(document: Path) -> list[Block]:
             marks = {}
         elif token.type in ("paragraph_open", "heading_open"):
             marks = {}
-    return found
+    return tuple(found)
 
 
 def all_blocks(*languages: str) -> list[Block]:
