@@ -4,6 +4,7 @@ import errno
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ Command = Callable[..., Result]
 SCORES = {(1, 5): 0.5, (1, 6): 0.7, (1, 7): 0.6, (0, 5): 0.9}
 
 
+@cache
 def encoder_file(seed: int) -> bytes:
     torch.manual_seed(seed)
     experiment = Experiment(method="infonce", dataset="digits", seed=seed).model_dump_json()
@@ -35,18 +37,26 @@ def encoder_file(seed: int) -> bytes:
     )
 
 
-@pytest.fixture
-def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command in a folder with a search, whose best trial is 1, and final runs of trials 0 and 1."""
-    monkeypatch.chdir(tmp_path)
-    PlannedStudy(small_plan(Path("results"))).write(scored(), scored((0.5, 0.6, 0.9)))
-    Path("a.safetensors").write_bytes(b"nothing")
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search, whose best trial is 1, and final runs of trials 0 and 1; commands only read them."""
+    folder = tmp_path_factory.mktemp("export") / "results"
+    PlannedStudy(small_plan(folder)).write(scored(), scored((0.5, 0.6, 0.9)))
     metrics = ("test.accuracy", "test.untrained_accuracy")
-    final = WrittenStudy("results", make_final_record("study-1-final", metrics=metrics))
+    final = WrittenStudy(folder, make_final_record("study-1-final", metrics=metrics))
     for (trial, seed), score in SCORES.items():
         found = {"test.accuracy": score, "test.untrained_accuracy": 0.4}
         final.write(Run(trial, seed, final=found, phase="final", config=f"c{trial}"))
         final.location.write(encoder_path("study-1-final", trial, seed), encoder_file(seed))
+    return folder
+
+
+@pytest.fixture
+def export(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in a folder where `results` are those."""
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to(results)
+    Path("a.safetensors").write_bytes(b"nothing")
     return lambda *words: CliRunner().invoke(app, ["export", *words])
 
 
