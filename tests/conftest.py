@@ -55,7 +55,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     Otherwise each of them would compile the same 6,000 files at the same time. Where every process has a core
     of its own, that takes no longer.
     """
-    cores, processes = os.cpu_count() or 1, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    cores, processes = os.cpu_count() or 1, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes <= cores or session.config.cache is None:
         return (yield)
     folder = session.config.cache.mkdir("compiled")
