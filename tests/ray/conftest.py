@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from in_process import without_ray
-from studies import small_plan
+from studies import tiny_plan
 
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
@@ -17,7 +17,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Sweep
     results = tmp_path_factory.mktemp("finished")
     shown: list[SweepProgress] = []
     with without_ray():
-        run_sweep(small_plan(results), progress=shown.append)
+        run_sweep(tiny_plan(results), progress=shown.append)
     return results, shown
 
 

@@ -19,16 +19,17 @@ TINY = "colour-digits:images=300,test_images=100"
 QUICK = {"probes.max_steps": 5, "validation.fraction": 0.45}
 
 
-def small_plan(results: str | Path, name: str = "small", **changes: Any) -> SweepPlan:
+def small_plan(
+    results: str | Path, name: str = "small", dataset: str = "colour-digits", **changes: Any
+) -> SweepPlan:
     """One trial at a time: with the same seed, the same proposals in the same order."""
     options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, "values": QUICK, **changes}
-    return plan_sweep("fair-cclk", "colour-digits", results=results, name=name, **options)
+    return plan_sweep("fair-cclk", dataset, results=results, name=name, **options)
 
 
 def tiny_plan(results: str | Path, **changes: Any) -> SweepPlan:
     """The same on so few images that a trial takes a third of a second, for tests that ask how trials end."""
-    options = {"trials": TRIALS, "epochs": EPOCHS, "concurrency": 1, "values": QUICK, **changes}
-    return plan_sweep("fair-cclk", TINY, results=results, name="small", **options)
+    return small_plan(results, dataset=TINY, **changes)
 
 
 def outcome(results: str | Path, name: str = "small") -> list[dict[str, Any]]:

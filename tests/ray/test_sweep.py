@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from in_process import without_ray
-from studies import EPOCHS, QUICK, TRIALS, driven, outcome, small_plan
+from studies import EPOCHS, QUICK, TRIALS, driven, outcome, small_plan, tiny_plan
 from tensorboard_server import asked_until, tensorboard
 
 from contrasweep.data import load_test, whole_image
@@ -58,7 +58,7 @@ def test_every_trial_ends_once_and_its_rows_are_whole(finished: tuple[Path, list
 
 def test_trial_0_runs_the_defaults(finished: tuple[Path, list[SweepProgress]]) -> None:
     results, _ = finished
-    plan = small_plan(results)
+    plan = tiny_plan(results)
     first = ResultsStore(results).trials("small").to_pylist()[0]
     values = {name: first[f"hp.{name}"] for name in plan.space.names if first[f"hp.{name}"] is not None}
     assert values == plan.space.defaults()
@@ -141,7 +141,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(
         unfinished |= rows.keys() - ended.keys()
 
     with without_ray(), pytest.raises(KeyboardInterrupt):
-        run_sweep(small_plan(results), progress=_interrupt_after(0))
+        run_sweep(tiny_plan(results), progress=_interrupt_after(0))
     check("interrupted")
     assert driven(results, "SIGKILL", 3).returncode == -signal.SIGKILL
     check("interrupted")

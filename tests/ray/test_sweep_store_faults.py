@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from studies import outcome, small_plan
+from studies import outcome, tiny_plan
 
 from contrasweep.tuning.errors import SweepStopped
 from contrasweep.tuning.progress.states import SweepProgress
@@ -33,7 +33,7 @@ def test_a_sweep_outlives_a_full_disk(
             switch.write_text("full")
 
     with pytest.raises(SweepStopped, match=r"small stopped: .*No space left on device") as stopped:
-        run_sweep(small_plan(results), progress=fill)
+        run_sweep(tiny_plan(results), progress=fill)
     assert re.search(r"--name small.*--resume", stopped.value.__notes__[-1])
     assert filled == [1, 3]
     assert len(location.retry.wait.noted) == 2 + len(location.retry.waits)  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def test_a_store_that_refuses_stops_the_sweep_at_once_and_fails_no_trial(
             switch.write_text("refuses")
 
     with pytest.raises(SweepStopped, match=r"small stopped: .*permits no writing .*not permitted") as stopped:
-        run_sweep(small_plan(results), progress=refuse)
+        run_sweep(tiny_plan(results), progress=refuse)
     assert "--resume" in stopped.value.__notes__[-1]
     assert not location.retry.wait.noted  # type: ignore[attr-defined]
     statuses = {row["status"] for row in ResultsStore(results).trials("small").to_pylist()}
