@@ -29,8 +29,8 @@ def tensors_of(tree: object) -> list[Tensor]:
 def to_device(tree: T, device: torch.device) -> T:
     """Return ``tree`` with its tensors, all on the CPU, on ``device``; they travel in one copy.
 
-    ``tree`` is as in `tensors_of`. The host does not wait: kernels of the current stream see the values, and
-    those of another stream after waiting for it. A tensor must not change until then.
+    ``tree`` is as in `tensors_of`; for the CPU, it is returned as it is. The host does not wait for the copy:
+    kernels of the current stream see the values, and another stream must wait for the current one first.
     """
     tensors = tensors_of(tree)
     if device.type == "cpu" or not tensors:

@@ -48,8 +48,8 @@ class Checkpoints:
     def due(self, epoch: int) -> bool:
         """Whether the state after an epoch is to be saved; trials in lockstep all get the first one's answer.
 
-        It is, `CHECKPOINT_SECONDS` after the last time. If the last states took longer than `QUICK_SECONDS`,
-        the time between them grows in proportion, up to `RAREST_SECONDS`.
+        A state is due `CHECKPOINT_SECONDS` after the last one. If the last states took longer than
+        `QUICK_SECONDS`, the time between states grows in proportion, up to `RAREST_SECONDS`.
 
         Raises:
             StoreUnavailable: an earlier state could not be written.

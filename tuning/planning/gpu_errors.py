@@ -93,15 +93,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_memory(error: BaseException) -> bool:
-    if isinstance(error, torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(part in str(error) for part in _MEMORY)
+    return _is(error, torch.OutOfMemoryError, _MEMORY)
 
 
 def _is_fault(error: BaseException) -> bool:
-    if isinstance(error, torch.AcceleratorError):
-        return True
-    return isinstance(error, RuntimeError) and any(part in str(error) for part in _FAULTS)
+    return _is(error, torch.AcceleratorError, _FAULTS)
+
+
+def _is(error: BaseException, kind: type[Exception], parts: tuple[str, ...]) -> bool:
+    told = isinstance(error, RuntimeError) and any(part in str(error) for part in parts)
+    return told or isinstance(error, kind)
 
 
 def _first_line(error: BaseException) -> str:
