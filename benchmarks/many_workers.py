@@ -1,6 +1,6 @@
 """What a search costs its driver while very many trials run at once; workers are simulated, Ray is not there.
 
-    python -m benchmarks.many_workers [--workers 1000] [--ended 300] [--samplers random tpe cmaes gp]
+    python -m benchmarks.many_workers [--workers 1000] [--ended 300] [--samplers random tpe cmaes curves]
 
 Each sampler proposes a trial for every worker. After that one trial ends, and the next is proposed in its
 place, again and again; seven trials in ten were stopped early. Seconds are processor seconds of this process,
@@ -40,7 +40,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, nargs="+", default=[1000], help="trials that run at once")
     parser.add_argument("--ended", type=int, default=300, help="trials that end, one after the other")
-    parser.add_argument("--samplers", nargs="+", default=["random", "tpe", "cmaes", "gp"])
+    parser.add_argument("--samplers", nargs="+", default=["random", "tpe", "cmaes", "curves"])
     options = parser.parse_args()
     for sampler in options.samplers:
         for workers in options.workers:
