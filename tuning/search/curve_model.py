@@ -189,8 +189,7 @@ class _Kernel:
 def fit_settings(scores: Scores) -> Settings:
     """Return the most probable settings, given scores and the prior (`Settings.spread`)."""
     usual = Settings.usual(scores.columns.shape[1])
-    few = np.random.default_rng(0).permutation(len(scores))[:MOST_FOR_SETTINGS]
-    seen = scores.at(np.sort(few))
+    seen = scores.at(_telling_most(scores))
     found = minimize(
         partial(improbability, scores=seen, pairs=_Pairs.of(seen, seen)),
         usual.vector,
@@ -200,6 +199,18 @@ def fit_settings(scores: Scores) -> Settings:
         options={"maxiter": ITERATIONS},
     )
     return Settings.of_vector(np.asarray(found.x))
+
+
+def _telling_most(scores: Scores) -> Ints:
+    """Return the rows of the scores to which settings are fitted.
+
+    Whole curves come first, all their scores together: they alone tell how far the start of a curve shows its
+    end. Most trials are stopped early, and would crowd them out.
+    """
+    ended = np.isin(scores.trial, scores.trial[scores.share == 1])
+    mixed = np.random.default_rng(0).permutation(int(scores.trial.max()) + 1)[scores.trial]
+    order = np.lexsort((mixed, ~ended))
+    return np.sort(order[:MOST_FOR_SETTINGS])
 
 
 def improbability(vector: Floats, scores: Scores, pairs: _Pairs | None = None) -> tuple[float, Floats]:

@@ -18,7 +18,7 @@ from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of, value
 from contrasweep.tuning.search.curve_model import CurveModel, Floats, fit_settings
 from contrasweep.tuning.search.curve_scores import Curve, columns_of, curves_of, epochs_of, scores_of, tells
 from contrasweep.tuning.search.sampler import Draw, Sampler, distribution
-from contrasweep.tuning.search.tpe import random_start
+from contrasweep.tuning.search.tpe import random_start, tpe
 
 CANDIDATES: Final = 400
 LEADERS: Final = 4
@@ -26,11 +26,13 @@ NEAR: Final = 25
 """So many candidates lie about each of the leaders."""
 STEP: Final = 0.1
 """How far they lie from it, as the standard deviation of a range of length 1."""
+KEPT: Final = 0.4
+"""The probability that such a candidate keeps one of the leader's values."""
+ELSEWHERE: Final = 3
+"""One trial in so many is proposed without the model."""
 PATIENCE: Final = 3
 """A trial goes on unless a new one promises more than so many times as much. The new one is the best of
 hundreds, so its promise is overrated, and a trial that was stopped does not come back."""
-KEPT: Final = 0.4
-"""The probability that such a candidate keeps one of the leader's values."""
 
 
 class Outlook:
@@ -99,26 +101,34 @@ def log_expected_improvement(mean: Floats, deviation: Floats, best: float) -> Fl
 class CurveSampler(BaseSampler):
     """Proposes the configuration with the largest expected improvement at the end of training.
 
-    The first `startup` trials are drawn at random.
+    The model can be sure of too little too early, and then stays where it is. So another sampler, `rest`,
+    proposes the first `startup` trials and one in `ELSEWHERE` of the later ones, as random draws do in BOHB
+    (Falkner, Klein and Hutter 2018).
     """
 
-    def __init__(self, space: Space, seed: int, startup: int) -> None:
+    def __init__(self, space: Space, rest: BaseSampler, seed: int, startup: int) -> None:
         self._space = space
+        self._rest = rest
         self._seed = seed
         self._startup = startup
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return all parameters."""
+        """Return all parameters, or those of `rest` for a trial that it proposes."""
+        if self._is_elsewhere(study):
+            return self._rest.infer_relative_search_space(study, trial)
         return {one.name: distribution(one) for one in self._space.searched}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the most promising values, or a random draw while too little is known."""
+        """Return the most promising values, or those of `rest`."""
+        if self._is_elsewhere(study):
+            return self._rest.sample_relative(study, trial, search_space)
         axes, rng = axes_of(self._space), np.random.default_rng(self._seed)
         others = [one for one in curves_of(study, axes) if one.number != trial.number]
+        # The matrices are small: a second thread costs more than it gains, and trials need the cores.
         with threadpool_limits(1):
-            found = None if len(others) < self._startup else outlook_of(study, self._space, others, rng)
+            found = outlook_of(study, self._space, others, rng)
             if found is None:
                 return values_of(axes, draw_codes(axes, strata_of(self._space), 1, rng)[0])
             codes, _ = found.best_new()
@@ -127,8 +137,12 @@ class CurveSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Never called: `sample_relative` settles every active parameter."""
-        raise AssertionError(f"trial {trial.number} asked for {param_name!r}, which its configuration lacks")
+        """Return the draw of `rest`; the model settles every parameter that is active."""
+        return self._rest.sample_independent(study, trial, param_name, param_distribution)
+
+    def _is_elsewhere(self, study: Study) -> bool:
+        tried = sum(bool(t.params) for t in study.get_trials(deepcopy=False))
+        return tried < self._startup or np.random.default_rng(self._seed).integers(ELSEWHERE) == 0
 
 
 def outlook_of(study: Study, space: Space, curves: list[Curve], rng: np.random.Generator) -> Outlook | None:
@@ -163,7 +177,6 @@ def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, s
     curves[place] = replace(own, scores=scores, running=False)
     if epoch >= epochs or not tells(curves, epoch, epochs):
         return True
-    # The matrices are small: a second thread costs more than it gains, and trials need the cores.
     with threadpool_limits(1):
         found = outlook_of(study, space, curves, np.random.default_rng([seed, number, epoch]))
         if found is None:
@@ -180,7 +193,7 @@ def _check(space: Space, objectives: int) -> None:
 
 def _start(space: Space, trials: int) -> Draw:
     startup = random_start(trials)
-    return lambda seed, number: CurveSampler(space, seed, startup)
+    return lambda seed, number: CurveSampler(space, tpe(seed, trials), seed, startup)
 
 
 SAMPLER = Sampler("curves", _start, _check)
