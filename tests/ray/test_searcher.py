@@ -39,7 +39,7 @@ def _epochs(results: Path, trial: int) -> list[dict[str, Any]]:
 
 
 def states(searcher: StoreSearcher) -> list[TrialState]:
-    return [trial.state for trial in searcher._study.trials]
+    return [trial.state for trial in searcher.study.trials]
 
 
 def test_proposes_the_plan_and_no_more(searcher: StoreSearcher) -> None:
@@ -64,9 +64,9 @@ def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: P
     searcher.on_trial_complete("broken", result(1, float("-inf"), error="it broke"))
     searcher.on_trial_complete("dead", None, error=True)
     assert states(searcher) == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.FAIL]
-    assert searcher._study.trials[0].value == report.metrics["val.accuracy"]
+    assert searcher.study.trials[0].value == report.metrics["val.accuracy"]
     seen = {row["epoch"]: row["metric.val.ridge_accuracy"] for row in _epochs(tmp_path, trial=1)}
-    assert searcher._study.trials[1].intermediate_values == {1: seen[1]}
+    assert searcher.study.trials[1].intermediate_values == {1: seen[1]}
     rows = {row["trial"]: row for row in ResultsStore(tmp_path).trials("small").to_pylist()}
     assert rows[0]["status"] == "completed"
     assert (rows[1]["status"], rows[1]["epoch"], rows[1]["rung"]) == ("stopped", 1, 1)
