@@ -31,7 +31,6 @@ LONGEST = (
     "ray/test_dead_ray.py",
     "ray/test_client.py",
     "ray/test_sweep_faults.py",
-    "ray/test_cluster.py",
     "ray",
     "training/test_contract.py",
     "training/test_ranks.py",

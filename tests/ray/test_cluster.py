@@ -22,6 +22,7 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import cluster_at, our_code
@@ -229,7 +230,15 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     assert machine.cpus >= 3
     results = tmp_path / "results"
     plan = small_plan(
-        results, machine=machine, concurrency=2, trials=4, epochs=6, scheduler="none", sampler="random"
+        results,
+        machine=machine,
+        concurrency=2,
+        trials=4,
+        epochs=6,
+        scheduler="none",
+        sampler="random",
+        # On a busy machine, Ray gives a trial again to a node that is gone, before it knows of it.
+        limits=Limits(max_failures=6),
     )
     nodes: list[Any] = list(three_nodes.worker_nodes)
     saved: list[int] = []
