@@ -45,7 +45,7 @@ unit: $(STAMP)
 	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 2))') --dist loadfile --no-loadscope-reorder --durations 20
 
 cluster: $(STAMP)  ## Run the commands of docs/cluster.md on several Ray nodes on this machine, for some minutes.
-	$(BIN)/pytest tests/cluster tests/ray/test_cluster.py -m cluster
+	$(BIN)/pytest tests/cluster -m cluster
 
 demo: $(STAMP)  ## Search, select, run on fresh seeds: the main job on data that needs no download.
 	rm -rf $(DEMO)

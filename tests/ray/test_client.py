@@ -110,9 +110,8 @@ def test_nobody_at_a_client_address_says_what_to_start() -> None:
 
 
 @pytest.fixture
-def client_address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A node of two cores that Ray's client reaches."""
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+def client_address() -> Iterator[str]:
+    """A node of two cores that Ray's client reaches, in the mode of authentication that this process has."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

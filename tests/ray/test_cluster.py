@@ -191,9 +191,11 @@ def test_a_worker_takes_the_part_of_its_node_that_its_gpu_is(monkeypatch: pytest
 
 
 @pytest.fixture
-def three_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A head that runs no trials, and three nodes of one core."""
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+def three_nodes() -> Iterator[Cluster]:
+    """A head that runs no trials, and three nodes of one core.
+
+    This process keeps the mode of authentication of its first cluster. So the nodes take it from there.
+    """
     running = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         for _ in range(3):
@@ -212,7 +214,6 @@ def _add_node(cluster: Cluster) -> None:
     cluster.add_node(num_cpus=1)
 
 
-@pytest.mark.cluster
 def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     three_nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
