@@ -10,8 +10,15 @@ from scipy.stats import norm
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search import PastTrial, SearchStudy
-from contrasweep.tuning.search.axes import axes_of
-from contrasweep.tuning.search.curve_scores import FLOOR, MOST_SCORES, curves_of, scores_of
+from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of
+from contrasweep.tuning.search.curve_scores import (
+    FLOOR,
+    MOST_SCORES,
+    curves_of,
+    most_telling,
+    scores_of,
+    tells,
+)
 from contrasweep.tuning.search.curves import log_expected_improvement
 from contrasweep.tuning.search.looks import looks
 
@@ -150,24 +157,114 @@ def test_nothing_is_modelled_from_scores_that_are_all_alike_or_too_few() -> None
     assert study.goes_on(0, 2, 0.5)
 
 
-def test_a_large_search_is_modelled_from_the_latest_scores() -> None:
+def test_a_large_search_is_modelled_from_some_of_its_scores() -> None:
+    """The latest trial is asked about: its scores are kept, as are the best trials and some others."""
+    count = MOST_SCORES + 100
     study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
-    study.restore([past(n, n / 700, 2 + n % 2) for n in range(MOST_SCORES // 2 + 50)])
+    study.restore(
+        [past(n, n / count, EPOCHS, "completed") for n in range(count)] + [past(count, 0.7, 2, "running")]
+    )
     scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
     assert scores is not None
-    assert len(scores) == MOST_SCORES
-    assert np.all(np.diff(scores.share) <= 0)
+    kept = most_telling(scores, asked=count)
+    assert len(kept) == MOST_SCORES
+    assert set(kept.share[kept.trial == count]) == {0.0, math.log(2) / math.log(EPOCHS)}
+    best = {n for n in range(count) if abs(n / count - 0.7) < 0.1}
+    assert best <= set(kept.trial)
+    quarters = np.histogram(kept.trial, bins=4, range=(0, count))[0]
+    assert quarters.min() > MOST_SCORES / 20
 
 
-@pytest.mark.parametrize("z", [-30.0, -7.0, -5.9, -1.0, 0.0, 3.0])
+def test_few_scores_are_all_taken() -> None:
+    scores = scores_of(curves_of(held().optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
+    assert scores is not None
+    assert most_telling(scores) is scores
+
+
+def test_the_score_at_which_a_trial_is_looked_at_is_modelled() -> None:
+    """With a warmup of two epochs, trials are looked at after 3; here that is the only score."""
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, warmup=2)
+    places = [(n, n / 6, "stopped") for n in range(6)] + [(6, 0.02, "running")]
+    study.restore(
+        PastTrial(n, {"x": x, "kernel": "cosine"}, state, {3: level(x, 3)})  # type: ignore[arg-type]
+        for n, x, state in places
+    )
+    assert looks(EPOCHS, 2) == (3, 6)
+    assert not study.goes_on(6, 3, level(0.02, 3))
+
+
+def test_a_score_that_is_far_off_does_not_hide_the_others() -> None:
+    """A loss that diverged, say: larger is better, so it is very negative."""
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
+    far = PastTrial(12, {"x": 0.1, "kernel": "cosine"}, "stopped", {1: -1e9, 2: -1e12})
+    study.restore([*(past(n, n / 12, 2) for n in range(12)), far])
+    curves = curves_of(study.optuna_study, axes_of(SPACE))
+    without, beside = (scores_of(some, axes_of(SPACE), EPOCHS) for some in (curves[:-1], curves))
+    assert without is not None
+    assert beside is not None
+    spread = [np.ptp(one.score[one.score > FLOOR]) for one in (without, beside)]
+    assert spread[1] > spread[0] / 10
+    assert tells(curves, 2, EPOCHS)
+
+
+def test_where_the_model_knows_too_little_the_other_sampler_proposes() -> None:
+    """No trial keeps the condition yet: tpe, which knows by how much each breaks it, comes nearer to it."""
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, trials=60)
+    for _ in range(40):
+        trial = study.ask()
+        x = float(trial.values["x"])
+        study.report(trial.number, EPOCHS, 0.5)
+        study.complete(trial.number, 0.5, {"memory": 2 + abs(x - 0.9)})
+    late = [float(t.params["x"]) for t in study.trials[20:]]
+    assert np.median(np.abs(np.array(late) - 0.9)) < 0.1
+
+
+def test_nothing_to_search_and_nothing_left_to_search() -> None:
+    fixed = SearchStudy(Space.parse({"x": 0.5}), sampler="curves", epochs=EPOCHS, trials=20)
+    for _ in range(12):
+        trial = fixed.ask()
+        assert fixed.goes_on(trial.number, 1, 0.1 * trial.number)
+        fixed.complete(trial.number, 0.1 * trial.number)
+    few = Space.parse({"kernel": {"choice": ["rbf", "cosine", "linear"], "default": "rbf"}})
+    finite = SearchStudy(few, sampler="curves", epochs=EPOCHS, trials=20)
+    for _ in range(12):
+        trial = finite.ask()
+        score = 0.1 * len(str(trial.values["kernel"]))
+        assert finite.goes_on(trial.number, 1, score + 0.001 * trial.number) or trial.number < 11
+        finite.complete(trial.number, score)
+    assert {t.params["kernel"] for t in finite.trials[:3]} == {"rbf", "cosine", "linear"}
+
+
+def test_whole_numbers_of_a_wide_range_are_all_proposed() -> None:
+    space = Space.parse({"clusters": {"int": [2, 1000], "default": 10}})
+    study = SearchStudy(space, sampler="curves", epochs=EPOCHS, trials=40)
+    for _ in range(40):
+        trial = study.ask()
+        study.complete(trial.number, -abs(int(trial.values["clusters"]) - 333) / 1000)
+    tried = [int(t.params["clusters"]) for t in study.trials]
+    assert len(set(tried)) == 40
+    assert min(abs(one - 333) for one in tried) <= 2
+
+
+@pytest.mark.parametrize("z", [-40.0, -29.0, -7.0, -5.9, -1.0, 0.0, 3.0])
 def test_expected_improvement_is_the_integral_also_where_it_is_tiny(z: float) -> None:
     deviation = 0.3
     found = log_expected_improvement(np.array([1 + z * deviation]), np.array([deviation]), 1.0)[0]
     # The density is taken relative to that at the bound, which underflows.
     relative, _ = quad(lambda t: t * math.exp(z * t - t * t / 2), 0, 40)
-    assert found == pytest.approx(math.log(deviation) + norm.logpdf(z) + math.log(relative), abs=0.09)
+    assert found == pytest.approx(math.log(deviation) + norm.logpdf(z) + math.log(relative), abs=0.003)
 
 
 def test_the_sampler_takes_one_metric() -> None:
     with pytest.raises(InputError, match="takes one metric"):
         SearchStudy(SPACE, sampler="curves", objectives=2)
+
+
+def test_whole_numbers_of_a_wide_range_are_drawn_as_they_are_stored() -> None:
+    """A draw that no value stands for would never be found among those that were tried."""
+    space = Space.parse({"queue": {"log_int": [128, 65536], "default": 512}})
+    axes = axes_of(space)
+    codes = draw_codes(axes, strata_of(space), 200, np.random.default_rng(0))
+    values = [axes[0].value(float(code)) for code in codes[:, 0]]
+    assert len(set(values)) > 150
+    assert axes[0].codes(values) == pytest.approx(codes[:, 0], abs=0)

@@ -158,6 +158,7 @@ class SweepPlan:
             seed=self.seed,
             trials=self.trials,
             epochs=self.experiment.epochs,
+            warmup=self.experiment.schedule.warmup_epochs,
             objectives=len(self.metrics),
             earlier=self.warm.trials,
             first=self.enqueued,

@@ -92,6 +92,11 @@ class Axis:
         return np.full(len(self.grid), 1 / len(self.grid))
 
     @property
+    def has_whole_grid(self) -> bool:
+        """Whether `grid` has an entry for every value."""
+        return self.is_category or self._counted is not None
+
+    @property
     def _counted(self) -> Floats | None:
         """The whole numbers of the range, if each has its own entry of the grid."""
         few = self.is_integer and self.high - self.low < GRID
@@ -119,6 +124,12 @@ class Axis:
         if isinstance(self.parameter, Choice):
             return self.parameter.choices[round(code)]
         return self.parameter.scale.value(float(code))
+
+    def rounded(self, codes: Floats) -> Floats:
+        """Return a number's units where they stand for values: those of whole numbers are rounded."""
+        if not self.is_integer:
+            return codes
+        return self.to_unit(math.nan if math.isnan(code) else self.value(float(code)) for code in codes)
 
     def label(self, code: float) -> str:
         """Return the value at a unit as text, three significant digits."""
@@ -237,8 +248,8 @@ def draw_codes(
     stratum = rng.choice(len(strata), size=count, p=np.array([s.weight for s in strata]))
     codes = np.stack([axis.grid[rng.choice(len(axis.grid), count, p=axis.weights)] for axis in axes], axis=1)
     for i, axis in enumerate(axes):
-        if not axis.is_category and not axis.is_integer:
-            codes[:, i] = rng.random(count)
+        if not axis.has_whole_grid:
+            codes[:, i] = axis.rounded(rng.random(count))
         for number, one in enumerate(strata):
             rows = stratum == number
             if axis.name in one.fixed:

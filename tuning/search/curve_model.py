@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,21 +110,33 @@ class _Pairs:
     """Two sets of scores, pair by pair: what their covariances depend on beside the settings.
 
     Attributes:
-        apart: the squared distances by column, (first, second, columns).
+        first, second: the configurations of both sets, (first, columns) and (second, columns).
         lag: how far apart the shares are, (first, second).
         left: what both trials have left, as a negative number, (first, second).
         same: whether both scores are of one trial, (first, second).
     """
 
-    apart: Floats
+    first: Floats
+    second: Floats
     lag: Floats
     left: Floats
     same: NDArray[np.bool_]
 
+    @cached_property
+    def apart(self) -> Floats:
+        """The squared distances by column, (first, second, columns); only slopes need so much memory."""
+        return np.asarray((self.first[:, None] - self.second[None]) ** 2)
+
+    def distances(self, closeness: Floats) -> Floats:
+        """Return the sums of the squared distances, each column times its `closeness`, (first, second)."""
+        scale = np.sqrt(closeness)
+        return np.asarray(cdist(self.first * scale, self.second * scale, "sqeuclidean"))
+
     @classmethod
     def of(cls, first: Scores, second: Scores) -> "_Pairs":
         return cls(
-            (first.columns[:, None] - second.columns[None]) ** 2,
+            first.columns,
+            second.columns,
             np.abs(first.share[:, None] - second.share[None]),
             first.share[:, None] + second.share[None] - 2,
             first.trial[:, None] == second.trial[None],
@@ -137,7 +150,7 @@ class _Kernel:
         self._settings = settings
         self._pairs = pairs
         self._closeness = np.exp(-2 * settings.lengths)
-        root = np.sqrt(5 * (pairs.apart @ self._closeness))
+        root = np.sqrt(5 * pairs.distances(self._closeness))
         falling = np.exp(-root)
         self._near = (1 + root + root**2 / 3) * falling
         self._slope = 5 / 3 * (1 + root) * falling

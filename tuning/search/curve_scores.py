@@ -1,7 +1,7 @@
 """What a search has seen of its trials, as the model of learning curves takes it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,10 @@ from contrasweep.tuning.search.sampler import keeps
 FLOOR: Final = -2.5
 """Lower scores count as this: how badly a configuration fails says nothing of where good ones are."""
 MOST_SCORES: Final = 600
-"""The model takes so many scores at most, the latest of each trial first."""
+"""The model predicts from so many scores at most: the cost grows with their third power."""
+FARTHEST: Final = 40
+"""The scale of scores counts none as further below the median than so many times what the upper quartile is
+above it."""
 ALIKE: Final = 0.1
 """Scores after an epoch say nothing while they differ by less than this share of how the latest ones do."""
 FEWEST: Final = 4
@@ -60,31 +63,35 @@ def epochs_of(study: Study, curves: Sequence[Curve]) -> int:
     return int(told) if told is not None else max((max(one.scores, default=1) for one in curves), default=1)
 
 
-def scores_of(curves: Sequence[Curve], axes: tuple[Axis, ...], epochs: int) -> Scores | None:
+def scores_of(
+    curves: Sequence[Curve], axes: tuple[Axis, ...], epochs: int, warmup: float = 0.0
+) -> Scores | None:
     """Return the scores of trials on the scale of the model; None if they are too few or all alike.
 
     The final score is often another measure than that after each epoch. The median of their differences
     at the end is taken off it.
+
+    Args:
+        curves: the trials.
+        axes: of the space that is searched.
+        epochs: how long a trial is that nothing stops.
+        warmup: during how many of them the learning rate rises.
     """
     offset = _offset(curves, epochs)
-    latest = np.array(
-        [value for one in curves if not one.worst and (value := _latest(one, offset)) is not None]
-    )
+    latest = _latest_scores(curves, offset)
     if len(latest) < FEWEST or np.ptp(latest) == 0:
         return None
-    middle, scale = float(np.median(latest)), float(latest.std())
-    telling = {epoch for epoch in (*looks(epochs), epochs) if _tells(curves, epoch, scale)}
-    rows: list[tuple[int, float, float]] = []
-    for place, one in enumerate(curves):
-        if one.worst:
-            rows.append((place, 1.0, -math.inf))
-            continue
-        rows += [(place, _share(epoch, epochs), one.scores[epoch]) for epoch in telling & one.scores.keys()]
-        if one.final is not None:
-            rows.append((place, 1.0, one.final - offset))
-    rows = sorted(rows, key=lambda row: -row[1])[:MOST_SCORES]
+    middle, scale = float(np.median(latest)), scale_of_scores(latest)
+    modelled = {*looks(epochs), *looks(epochs, warmup), epochs}
+    telling = {epoch for epoch in modelled if _tells(curves, epoch, scale)}
+    rows = [
+        (place, _share(epoch, epochs), score)
+        for place, one in enumerate(curves)
+        for epoch, score in _rows_of(one, telling, epochs, offset)
+    ]
     if not rows:
         return None
+    rows.sort(key=lambda row: -row[1])
     places = np.array([place for place, _, _ in rows])
     numbers = np.array([one.number for one in curves])
     values = np.array([value for _, _, value in rows])
@@ -96,6 +103,40 @@ def scores_of(curves: Sequence[Curve], axes: tuple[Axis, ...], epochs: int) -> S
     )
 
 
+def scale_of_scores(latest: Floats) -> float:
+    """Return the standard deviation of scores, of which extremely low ones count as less low.
+
+    A loss that diverges would otherwise make all other scores look alike.
+
+    Args:
+        latest: the latest score of each trial, (trials,).
+    """
+    middle, upper = np.quantile(latest, [0.5, 0.75])
+    low = middle - FARTHEST * (upper - middle)
+    return float((np.maximum(latest, low) if upper > middle else latest).std())
+
+
+def most_telling(scores: Scores, asked: int | None = None) -> Scores:
+    """Return `MOST_SCORES` of the scores at most: those from which the model predicts.
+
+    All scores of the trial that is asked about are among them. Then come the latest scores of other trials,
+    by turns the best one that is left, and any one. Earlier scores come last.
+
+    Args:
+        scores: as `scores_of` gives them: the latest of each trial first.
+        asked: the trial whose end is asked for.
+    """
+    if len(scores) <= MOST_SCORES:
+        return scores
+    own = np.flatnonzero(scores.trial == asked)
+    latest = np.unique(scores.trial, return_index=True)[1]
+    best_first = latest[np.argsort(-scores.score[latest], kind="stable")]
+    mixed = np.random.default_rng(0).permutation(latest)
+    in_turn = np.stack([best_first, mixed], axis=1).ravel()
+    order = dict.fromkeys(np.concatenate([own, in_turn, np.arange(len(scores))]).tolist())
+    return scores.at(sorted(list(order)[:MOST_SCORES]))
+
+
 def columns_of(axes: tuple[Axis, ...], codes: Floats) -> Floats:
     """Return configurations as the model sees them, (n, columns)."""
     return design(axes, codes).astype(np.float64)
@@ -103,14 +144,23 @@ def columns_of(axes: tuple[Axis, ...], codes: Floats) -> Floats:
 
 def tells(curves: Sequence[Curve], epoch: int, epochs: int) -> bool:
     """Return whether scores after an epoch say anything: at first, all trials may score alike."""
-    offset = _offset(curves, epochs)
-    latest = [value for one in curves if not one.worst and (value := _latest(one, offset)) is not None]
-    return len(latest) < FEWEST or _tells(curves, epoch, float(np.std(latest)))
+    latest = _latest_scores(curves, _offset(curves, epochs))
+    return len(latest) < FEWEST or _tells(curves, epoch, scale_of_scores(latest))
 
 
 def _tells(curves: Sequence[Curve], epoch: int, scale: float) -> bool:
     there = [one.scores[epoch] for one in curves if epoch in one.scores]
     return len(there) < FEWEST or float(np.std(there)) >= ALIKE * scale
+
+
+def _rows_of(one: Curve, telling: Collection[int], epochs: int, offset: float) -> Iterator[tuple[int, float]]:
+    """Yield the scores of a trial that the model takes, each with its epoch."""
+    if one.worst:
+        yield epochs, -math.inf
+        return
+    yield from ((epoch, score) for epoch, score in one.scores.items() if epoch in telling)
+    if one.final is not None:
+        yield epochs, one.final - offset
 
 
 def _share(epoch: int, epochs: int) -> float:
@@ -123,10 +173,17 @@ def _offset(curves: Sequence[Curve], epochs: int) -> float:
     return float(np.median(found)) if found else 0.0
 
 
-def _latest(one: Curve, offset: float) -> float | None:
-    if one.final is not None:
-        return one.final - offset
-    return one.scores[max(one.scores)] if one.scores else None
+def _latest_scores(curves: Sequence[Curve], offset: float) -> Floats:
+    """Return the latest score of each trial that has one and is not among the worst."""
+    found = []
+    for one in curves:
+        if one.worst:
+            continue
+        if one.final is not None:
+            found.append(one.final - offset)
+        elif one.scores:
+            found.append(one.scores[max(one.scores)])
+    return np.array(found)
 
 
 def _finite(trial: FrozenTrial) -> dict[int, float]:

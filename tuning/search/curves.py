@@ -16,7 +16,16 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of, values_of
 from contrasweep.tuning.search.curve_model import CurveModel, Floats, fit_settings
-from contrasweep.tuning.search.curve_scores import Curve, columns_of, curves_of, epochs_of, scores_of, tells
+from contrasweep.tuning.search.curve_scores import (
+    Curve,
+    columns_of,
+    curves_of,
+    epochs_of,
+    most_telling,
+    scores_of,
+    tells,
+)
+from contrasweep.tuning.search.looks import WARMUP
 from contrasweep.tuning.search.sampler import Draw, Sampler, distribution
 from contrasweep.tuning.search.tpe import random_start, tpe
 
@@ -33,6 +42,8 @@ ELSEWHERE: Final = 3
 PATIENCE: Final = 3
 """A trial goes on unless a new one promises more than so many times as much. The new one is the best of
 hundreds, so its promise is overrated, and a trial that was stopped does not come back."""
+FAR: Final = -30.0
+"""So many deviations below the best score, the density of the normal distribution nearly underflows."""
 
 
 class Outlook:
@@ -61,7 +72,10 @@ class Outlook:
         self._seen, _ = model.finals(columns_of(self._axes, self._codes))
 
     def best_new(self) -> tuple[Floats, float]:
-        """Return the new configuration that promises most, in units, (axes,), and the log of its promise."""
+        """Return the new configuration that promises most, in units, (axes,), and the log of its promise.
+
+        The log is -inf if every configuration that was considered has been tried.
+        """
         drawn = draw_codes(self._axes, self._strata, CANDIDATES, self._rng)
         codes = np.concatenate([drawn, self._near_leaders()])
         tried = (np.nan_to_num(codes[:, None], nan=-1) == np.nan_to_num(self._codes, nan=-1)).all(axis=2)
@@ -82,18 +96,19 @@ class Outlook:
         leaders = self._codes[np.argsort(-self._seen, kind="stable")[:LEADERS]]
         codes = np.repeat(leaders, NEAR, axis=0)
         moves = self._rng.normal(0, STEP, codes.shape) * (self._rng.random(codes.shape) >= KEPT)
-        fixed = [axis.is_category or axis.is_integer for axis in self._axes]
-        moved = np.clip(codes + np.where(fixed, 0.0, moves), 0, 1)
-        return np.asarray(np.where(fixed, codes, moved))
+        for place, axis in enumerate(self._axes):
+            if not axis.is_category:
+                codes[:, place] = axis.rounded(np.clip(codes[:, place] + moves[:, place], 0, 1))
+        return codes
 
 
 def log_expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
     """Return the logarithm of E[max(score - best, 0)] of normal scores, also where it underflows, (n,)."""
     z = (mean - best) / deviation
-    far = z < -6
+    far = z < FAR
     with np.errstate(divide="ignore", invalid="ignore"):
         near = np.log(z * norm.cdf(z) + norm.pdf(z))
-        # The first term of the asymptotic series of the bracket.
+        # The first term of the asymptotic series of the bracket: it errs by 3 / z^2.
         tail = norm.logpdf(z) - 2 * np.log(np.abs(z))
     return np.asarray(np.log(deviation) + np.where(far, tail, near))
 
@@ -121,7 +136,7 @@ class CurveSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the most promising values, or those of `rest`."""
+        """Return the most promising values, or those of `rest`; none if the model knows too little."""
         if self._is_elsewhere(study):
             return self._rest.sample_relative(study, trial, search_space)
         axes, rng = axes_of(self._space), np.random.default_rng(self._seed)
@@ -129,15 +144,13 @@ class CurveSampler(BaseSampler):
         # The matrices are small: a second thread costs more than it gains, and trials need the cores.
         with threadpool_limits(1):
             found = outlook_of(study, self._space, others, rng)
-            if found is None:
-                return values_of(axes, draw_codes(axes, strata_of(self._space), 1, rng)[0])
-            codes, _ = found.best_new()
-        return values_of(axes, codes)
+            codes, promise = (None, -np.inf) if found is None else found.best_new()
+        return {} if codes is None or promise == -np.inf else values_of(axes, codes)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return the draw of `rest`; the model settles every parameter that is active."""
+        """Return the draw of `rest`, for the trials that it proposes and where the model knows too little."""
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _is_elsewhere(self, study: Study) -> bool:
@@ -145,20 +158,31 @@ class CurveSampler(BaseSampler):
         return tried < self._startup or np.random.default_rng(self._seed).integers(ELSEWHERE) == 0
 
 
-def outlook_of(study: Study, space: Space, curves: list[Curve], rng: np.random.Generator) -> Outlook | None:
-    """Return what a study expects; None if it knows too little."""
-    axes = axes_of(space)
-    scores = scores_of(curves, axes, epochs_of(study, curves)) if curves else None
+def outlook_of(
+    study: Study, space: Space, curves: list[Curve], rng: np.random.Generator, asked: int | None = None
+) -> Outlook | None:
+    """Return what a study expects; None if it knows too little.
+
+    Args:
+        study: with one objective.
+        space: what it searches.
+        curves: its trials.
+        rng: draws the new configurations that are considered.
+        asked: the trial whose end is asked for, if there is one.
+    """
+    epochs, warmup = epochs_of(study, curves), float(study.user_attrs.get(WARMUP, 0.0))
+    scores = scores_of(curves, axes_of(space), epochs, warmup)
     if scores is None:
         return None
-    return Outlook(space, CurveModel(fit_settings(scores), scores), curves, rng)
+    return Outlook(space, CurveModel(fit_settings(scores), most_telling(scores, asked)), curves, rng)
 
 
 def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, seed: int) -> bool:
     """Return whether the epochs that a trial has left are worth more than those of a new trial.
 
     It goes on unless the most promising new configuration has `PATIENCE` times its expected improvement over
-    the best trial, each divided by the epochs that it costs. Every trial goes on while scores are all alike.
+    the best trial, each divided by the epochs that it costs. Every trial goes on while scores are all alike,
+    and where nothing is searched.
 
     Args:
         study: with one objective.
@@ -171,14 +195,16 @@ def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, s
     axes = axes_of(space)
     curves = curves_of(study, axes)
     epochs = epochs_of(study, curves)
-    place = next(place for place, one in enumerate(curves) if one.number == number)
+    place = next((place for place, one in enumerate(curves) if one.number == number), None)
+    if place is None:
+        return True
     own = curves[place]
     scores: Mapping[int, float] = {**own.scores, epoch: score}
     curves[place] = replace(own, scores=scores, running=False)
     if epoch >= epochs or not tells(curves, epoch, epochs):
         return True
     with threadpool_limits(1):
-        found = outlook_of(study, space, curves, np.random.default_rng([seed, number, epoch]))
+        found = outlook_of(study, space, curves, np.random.default_rng([seed, number, epoch]), number)
         if found is None:
             return True
         _, new = found.best_new()

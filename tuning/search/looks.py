@@ -5,6 +5,8 @@ from typing import Final
 
 EPOCHS: Final = "epochs"
 """The attribute of a study that holds how long its trials are."""
+WARMUP: Final = "warmup"
+"""The attribute of a study that holds during how many epochs the learning rate rises."""
 
 
 def looks(epochs: int, warmup: float = 0.0) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.search.looks import EPOCHS
+from contrasweep.tuning.search.looks import EPOCHS, WARMUP
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import SpaceSampler, distribution, keeps, sampler_of
 
@@ -87,6 +87,7 @@ class SearchStudy:
         seed: with one trial at a time, the same seed and results give the same proposals.
         trials: the number of planned trials; a short search has a shorter random start.
         epochs: how long a trial is that nothing stops; None if that is unknown.
+        warmup: during how many of its epochs the learning rate rises.
         objectives: the number of values of a finished trial; larger values are better.
         earlier: trials of earlier searches to learn from; they do not count as trials of this one.
         first: configurations that run before the sampler's proposals, after the defaults.
@@ -105,6 +106,7 @@ class SearchStudy:
         seed: int = 0,
         trials: int = 100,
         epochs: int | None = None,
+        warmup: float = 0.0,
         objectives: int = 1,
         earlier: Sequence[PastTrial] = (),
         first: Sequence[Mapping[str, Scalar]] = (),
@@ -128,6 +130,7 @@ class SearchStudy:
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )
         self.optuna_study.set_user_attr(EPOCHS, epochs)
+        self.optuna_study.set_user_attr(WARMUP, warmup)
         # Optuna numbers the earlier trials first; outside this class, the search's own trials begin at 0.
         self._earlier = len(earlier)
         self._mirror = None if mirror is None else mirror(self.optuna_study.directions)
