@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +13,18 @@ from tests.replay.recorded import recorded
 from tests.studies import SPACE, WrittenStudy, make_record, scored
 
 
-def study(results: Path, name: str = "demo", count: int = 24, first: float = 0.5) -> WrittenStudy:
+def study(
+    results: Path, name: str = "demo", count: int = 24, first: float = 0.5, seed: int = 0, **fields: Any
+) -> WrittenStudy:
     """A study of as many completed trials, and one that was stopped."""
-    held = WrittenStudy(results, make_record(name, space=SPACE))
+    held = WrittenStudy(results, make_record(name, space=SPACE, **fields))
     runs = [
         scored(
             (0.3, first, 0.6 + place / 100), values={"kernel": "cosine", "optimizer.lr": 0.01 * (place + 1)}
         )
         for place in range(count)
     ]
-    held.write(*runs, scored((0.3, 0.2), "stopped", rung=1))
+    held.write(*(replace(one, seed=seed) for one in (*runs, scored((0.3, 0.2), "stopped", rung=1))))
     return held
 
 
@@ -35,10 +38,37 @@ def test_completed_trials_are_recorded_and_others_counted(tmp_path: Path) -> Non
 
 def test_second_seeds_are_matched_by_configuration(tmp_path: Path) -> None:
     first = study(tmp_path)
-    study(tmp_path, "later", count=5, first=0.7)
+    study(tmp_path, "later", count=5, first=0.7, seed=1)
     found = recording_of(first.store, "demo", "later")
     assert found.again[:5, 0] == pytest.approx(np.full(5, 0.7))
     assert np.isnan(found.again[5:]).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"seed": 0}, "it trained on seed 0, as demo did"),
+        ({"seed": 1, "method": "supcon"}, "its method differs from that of demo"),
+        ({"seed": 1, "dataset": "elsewhere"}, "its dataset differs from that of demo"),
+        ({"seed": 1, "search": {"metric": "val.ridge_accuracy"}}, "its metric differs from that of demo"),
+    ],
+)
+def test_what_is_no_second_seed_is_refused(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
+    first = study(tmp_path)
+    study(tmp_path, "later", **fields)
+    with pytest.raises(InputError, match=told):
+        recording_of(first.store, "demo", "later")
+
+
+def test_a_study_is_not_its_own_second_seed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it trained on seed 0, as demo did"):
+        recording_of(study(tmp_path).store, "demo", "demo")
+
+
+def test_a_search_with_conditions_is_refused(tmp_path: Path) -> None:
+    held = study(tmp_path, search={"keep": [{"metric": "val.accuracy", "comparison": ">=", "bound": 0.5}]})
+    with pytest.raises(InputError, match=r"searched with --keep 'val\.accuracy >= 0\.5'"):
+        recording_of(held.store, "demo")
 
 
 def test_too_few_trials_are_refused(tmp_path: Path) -> None:

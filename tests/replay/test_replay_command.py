@@ -1,11 +1,13 @@
 """`contrasweep replay`: its table, its JSON, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.replay.recording import read_recording
 from tests.replay.recorded import recorded
@@ -46,6 +48,20 @@ def test_a_study_is_recorded_in_a_file(tmp_path: Path) -> None:
     assert read_recording(target).name == "demo"
 
 
+def test_a_sampler_that_cannot_search_the_space_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the surrogate is fitted, and before other samplers have searched."""
+    space = Space.parse({"kernel": {"choice": ["rbf", "cosine"], "default": "rbf"}})
+    held = recorded()
+    path = tmp_path / "choices.parquet"
+    replace(held, space=space, codes=held.codes[:, :1]).write(path)
+    monkeypatch.delattr("contrasweep.tuning.replay.workload.Workload.of")
+    code, output = call(str(path), "--samplers", "tpe,cmaes")
+    assert code == 2
+    assert "the sampler cmaes needs a range" in output
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -55,6 +71,8 @@ def test_a_study_is_recorded_in_a_file(tmp_path: Path) -> None:
         (("--schedulers", "ahsa"), "Did you mean 'asha'?"),
         (("--schedulers", "asha:eta=x"), "given 'eta=x'; allowed: asha, with eta=N"),
         (("--schedulers", "none:eta=3"), "given 'eta=3'"),
+        (("--schedulers", "asha:eta=2:eta=3"), "given 'eta=3'"),
+        (("--schedulers", "asha:grace=9"), "a trial has 9 epochs, so none would be stopped"),
         (("--schedulers", "asha:eta=1"), "eta"),
         (("--seeds", "1"), "seeds"),
         (("--again", "other"), "a recording has its second seeds in it"),

@@ -71,10 +71,12 @@ def replay(
         say(f"Wrote {output}: {len(recordings[0].scores)} trials of {recordings[0].epochs} epochs")
         return
     from contrasweep.tuning.replay.comparison import compare
-    from contrasweep.tuning.replay.searches import searches_of
+    from contrasweep.tuning.replay.searches import check_settings, searches_of
     from contrasweep.tuning.replay.table import content_of, rows_of, said_of, warnings_of
     from contrasweep.tuning.replay.workload import Workload
 
+    for recording in recordings:
+        check_settings(settings, recording)
     found = []
     for recording in recordings:
         remark(f"Fitting the curves of {recording.name} ...")

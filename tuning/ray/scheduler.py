@@ -3,7 +3,7 @@
 All pass on that Tune begins a trial again.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +11,10 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
-from contrasweep.tuning.search import SearchStudy
+from contrasweep.tuning.search import PastTrial, SearchStudy
+from contrasweep.tuning.search.looks import looks
 
 Again = Callable[[Trial], object]
 """Called with a trial whose worker failed, after the worker's end and before Tune begins the trial again."""
@@ -108,3 +110,38 @@ class ResumableASHA(AsyncHyperBandScheduler):
     def _report(self, trial: Any, scores: Mapping[int, float]) -> None:
         for epoch in sorted(scores):
             super().on_trial_result(NO_CONTROLLER, trial, {"epoch": epoch, "score": scores[epoch]})
+
+
+def scheduler_of(
+    name: Scheduler,
+    study: SearchStudy,
+    *,
+    epochs: int,
+    warmup: float,
+    halving: Halving,
+    past: Sequence[PastTrial] = (),
+    again: Again = lambda trial: None,
+) -> InOrder | ResumableASHA:
+    """Return the scheduler of a search.
+
+    Args:
+        name: which one.
+        study: the search.
+        epochs: the epochs of a trial that is not stopped.
+        warmup: the epochs during which the learning rate rises.
+        halving: when `asha` compares trials, and how many go on.
+        past: the trials that began before this sweep was resumed.
+        again: called with a trial that Tune begins again.
+    """
+    if name == "none":
+        return InOrder(again)
+    if name == "curves":
+        return ByCurves(study, looks(epochs, warmup), again)
+    return ResumableASHA(
+        epochs,
+        warmup,
+        past=[trial.epochs for trial in past if not trial.unfinished],
+        interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
+        halving=halving,
+        again=again,
+    )

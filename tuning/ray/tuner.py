@@ -13,7 +13,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.alone import alone_if_gpu_was_full
-from contrasweep.tuning.ray.scheduler import ByCurves, InOrder, ResumableASHA
+from contrasweep.tuning.ray.scheduler import scheduler_of
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.worker import TrialWorker, bundles
 from contrasweep.tuning.search import PastTrial, SearchStudy
@@ -51,18 +51,14 @@ def tuner_of(
 
 
 def _scheduler(plan: SweepPlan, past: list[PastTrial], study: SearchStudy) -> Any:
-    again = alone_if_gpu_was_full(plan.resources)
-    if plan.scheduler == "none":
-        return InOrder(again)
-    if plan.scheduler == "curves":
-        return ByCurves(study, plan.rungs, again)
-    return ResumableASHA(
-        plan.experiment.epochs,
-        plan.experiment.schedule.warmup_epochs,
-        past=[trial.epochs for trial in past if not trial.unfinished],
-        interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
+    return scheduler_of(
+        plan.scheduler,
+        study,
+        epochs=plan.experiment.epochs,
+        warmup=plan.experiment.schedule.warmup_epochs,
         halving=plan.halving,
-        again=again,
+        past=past,
+        again=alone_if_gpu_was_full(plan.resources),
     )
 
 

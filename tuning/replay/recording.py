@@ -1,7 +1,6 @@
 """Recorded learning curves of one study, from the store or from a small Parquet file."""
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,18 +15,26 @@ from scipy.special import expit, logit
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
 from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
-
-log = logging.getLogger(__name__)
 
 LEAST: Final = 20
 """The fewest trials to the last epoch from which a surrogate is made."""
 EDGE: Final = 0.005
 """Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
 _ABOUT: Final = b"contrasweep.recording"
+_SAME: Final = {
+    "method": "method differs from that",
+    "dataset": "dataset differs from that",
+    "metric": "metric differs from that",
+    "rung_metric": "scores by epoch differ from those",
+    "epochs": "number of epochs differs from that",
+    "axes": "searched parameters differ from those",
+}
+"""What a study shares with that of its second seeds, and what is said where it does not."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +166,11 @@ def recording_of(store: ResultsStore, study: str, again: str | None = None) -> R
 
     Raises:
         StoreError: there is no such study.
-        InputError: it holds final runs, searches nothing, or too few of its trials trained to the end; or
-            the two studies differ in what they search or in their epochs.
+        InputError: it holds final runs, keeps conditions, searches nothing, or too few of its trials trained
+            to the end; or `again` differs from it in more than its seeds, or has one of its seeds.
     """
     record = store.study(study)
-    record.require_search()
+    refuse_conditions(record)
     seen = observe(store, study)
     if not seen.axes:
         raise InputError(f"study {study} searches nothing, so there is nothing to replay")
@@ -200,8 +207,10 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
     if study is None:
         return found
     second = observe(store, study)
-    if second.axes != first.axes or second.epochs != first.epochs:
-        raise InputError(f"--again {study}: it searches something else than {first.study}, or other epochs")
+    for attribute, differs in _SAME.items():
+        if getattr(second, attribute) != getattr(first, attribute):
+            raise InputError(f"--again {study}: its {differs} of {first.study}")
+    refuse_same_seeds(store, study, first.study)
     place = {_key(codes): row for row, codes in enumerate(first.codes)}
     for codes, scores in zip(second.codes[_whole(second)], _scores(second)[_whole(second)], strict=True):
         if (row := place.get(_key(codes))) is not None:

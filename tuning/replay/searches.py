@@ -5,16 +5,19 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
+from ray.tune.schedulers import TrialScheduler
+
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.halving import Halving, check_halving
+from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
-from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.scheduler import scheduler_of
 from contrasweep.tuning.replay.comparison import SearchOf
+from contrasweep.tuning.replay.recording import Recording
 from contrasweep.tuning.replay.request import Setting
 from contrasweep.tuning.replay.simulation import Decision, Job
 from contrasweep.tuning.replay.workload import Workload
-from contrasweep.tuning.search import SearchStudy
-from contrasweep.tuning.search.looks import looks
+from contrasweep.tuning.search import SearchStudy, sampler_of
 
 PLANNED: Final = 100
 """As many trials are planned as a longer sweep has; the random start of a sampler depends on it."""
@@ -44,43 +47,46 @@ class OwnSearch:
         space: Space,
         *,
         sampler: str,
-        scheduler: str,
+        scheduler: Scheduler,
         halving: Halving,
         epochs: int,
         warmup: float,
         trials: int,
         seed: int,
     ) -> None:
-        self._study = SearchStudy(space, sampler=sampler, seed=seed, trials=trials, epochs=epochs)
-        self._asha = ResumableASHA(epochs, warmup, [], {}, halving) if scheduler == "asha" else None
-        self._looks = looks(epochs, warmup) if scheduler == "curves" else ()
+        self._study = SearchStudy(
+            space, sampler=sampler, seed=seed, trials=trials, epochs=epochs, warmup=warmup
+        )
+        self._scheduler = scheduler_of(scheduler, self._study, epochs=epochs, warmup=warmup, halving=halving)
 
     def next(self) -> Job | None:
         """Return the next proposal."""
         proposal = self._study.ask()
-        if self._asha is not None:
-            self._asha.on_trial_add(NO_CONTROLLER, ray_trial(proposal.number))
+        self._scheduler.on_trial_add(NO_CONTROLLER, ray_trial(proposal.number))
         return Job(proposal.number, proposal.values)
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         """Tell the sampler, and ask the scheduler."""
         self._study.report(trial, epoch, score)
-        if self._asha is None:
-            on = epoch not in self._looks or self._study.goes_on(trial, epoch, score)
-            return "go on" if on else "stop"
         result = {"epoch": epoch, "score": score}
-        decision = self._asha.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
-        return "go on" if decision == ResumableASHA.CONTINUE else "stop"
+        decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
+        return "go on" if decision == TrialScheduler.CONTINUE else "stop"
 
     def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
         """Tell the sampler how a trial ended."""
-        if self._asha is not None:
-            self._asha.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
+        self._scheduler.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
         self._study.report(trial, epoch, last)
         if final is None:
             self._study.prune(trial)
         else:
             self._study.complete(trial, final)
+
+
+def check_settings(settings: Sequence[Setting], recording: Recording) -> None:
+    """Raise InputError if a sampler or scheduler cannot search what was recorded."""
+    for setting in settings:
+        check_halving(setting.halving, setting.rule, recording.epochs)
+        sampler_of(setting.sampler).check(recording.space, 1)
 
 
 def searches_of(settings: Sequence[Setting]) -> Mapping[str, SearchOf]:
