@@ -71,12 +71,25 @@ def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
         assert len(check_request(method, "colour-digits", **asked).enqueued) == 6  # type: ignore[arg-type]
 
 
+def test_the_command_that_comes_next_has_the_settings(tmp_path: Path) -> None:
+    words = ["pool", "infonce", "--size", "2", "-o", str(tmp_path), "--set", "views.flip=0.0"]
+    told = " ".join(CliRunner().invoke(app, words).output.split())
+    assert "--scheduler none --set views.flip=0.0" in told
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("infonce", "fair-cclkk"), "Did you mean 'fair-cclk'?"),
         (("infonce", "infonce"), "each method once"),
         (("infonce", "--size", "1"), "size must be at least 2"),
+        (
+            (
+                *("infonce", "--set", "temperature=0.1", "--set", "optimizer.lr=0.1"),
+                *("--set", "views.min_crop=0.5", "--set", "views.flip=0.0"),
+            ),
+            "infonce searches nothing",
+        ),
         (("infonce", "--set", "temprature=1"), "Did you mean 'temperature'?"),
     ],
 )

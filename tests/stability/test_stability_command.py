@@ -39,10 +39,13 @@ DEFAULTS = Run(
 )
 
 
-def write(folder: Path, method: str, gain: float, *others: Run, name: str = "", **fields: Any) -> None:
+def write(
+    folder: Path, method: str, gain: float, *others: Run, name: str = "", seed: int = 0, **fields: Any
+) -> None:
     """Write a study whose defaults would win, were they not left out, and ten trials."""
     record = make_record(name or method, space=SPACE, metrics=METRICS, method=method, **fields)
-    WrittenStudy(folder, record).write(DEFAULTS, *(run(place, gain) for place in range(COUNT)), *others)
+    runs = (DEFAULTS, *(run(place, gain) for place in range(COUNT)), *others)
+    WrittenStudy(folder, record).write(*(replace(one, seed=seed) for one in runs))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,10 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     write(folder, "fair-cclk", 0.2)
     write(folder, "infonce", 0.0)
-    write(folder, "infonce", 0.05, name="infonce-again")
+    write(folder, "infonce", 0.05, name="infonce-again", seed=1)
+    write(folder, "infonce", 0.05, name="infonce-copy")
+    keep = [{"metric": "val.report_accuracy", "comparison": ">=", "bound": 0.5}]
+    write(folder, "barlow-twins", 0.0, search={"keep": keep})
     write(folder, "supcon", 0.0, run(COUNT, 0.0, "failed"))
     write(folder, "stopped", 0.0, run(COUNT, 0.0, "stopped"))
     write(folder, "elsewhere", 0.0, dataset="digits")
@@ -105,6 +111,24 @@ def test_second_seeds_split_the_variance(stored: Path) -> None:
     assert second["variance"]["rest"][0] == pytest.approx(0, abs=1e-12)
 
 
+def test_budgets_are_of_the_trials_that_paired_studies_share(tmp_path: Path) -> None:
+    """Of ten configurations each, one has not ended here and another there: nine are left."""
+    pools = {"fair-cclk": 3, "infonce": 5, "supcon": 5}
+    for method, open_one in pools.items():
+        ran = [run(place, 0.0, "running" if place == open_one else "completed") for place in range(COUNT)]
+        record = make_record(method, space=SPACE, metrics=METRICS, method=method)
+        WrittenStudy(tmp_path, record).write(DEFAULTS, *ran)
+    done = CliRunner().invoke(app, ["stability", *pools, "--json", "--results", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["budgets"] == [1, 2, 4, 8]
+    assert content["claims"][0]["above"]["value"][-1] == 0.0
+    assert content["ranking"]["subsets"] == 10_000
+    code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "9")
+    assert code == 2
+    assert "given 9; allowed: 1 to 8" in told
+
+
 def test_failed_trials_count_as_the_worst(stored: Path) -> None:
     code, told = call(stored, "supcon", "infonce")
     assert code == 0, told
@@ -126,7 +150,14 @@ def test_failed_trials_count_as_the_worst(stored: Path) -> None:
         (("fair-cclk", "elsewhere"), "the dataset of elsewhere is digits"),
         (("fair-cclk", "whole"), "the reported score of whole is val.accuracy"),
         (("fair-cclk", "short"), "1 trials besides the defaults have ended, and 8 are needed"),
-        (("fair-cclk", "infonce", "--again", "supcon"), "it shares no configuration"),
+        (("fair-cclk", "infonce", "--again", "supcon"), "it shares no configuration with fair-cclk, infonce"),
+        (("fair-cclk", "infonce", "--again", "infonce"), "it trained on seed 0, as infonce did"),
+        (("fair-cclk", "infonce", "--again", "infonce-copy"), "it trained on seed 0, as infonce did"),
+        (
+            ("fair-cclk", "infonce", "--again", "infonce-again", "--again", "infonce-again"),
+            "each study of --again once",
+        ),
+        (("fair-cclk", "barlow-twins"), "searched with --keep 'val.report_accuracy >= 0.5'"),
         (("absent.parquet",), "there is no such file"),
         (("pools.parquet", "infonce"), "give it alone"),
     ],
@@ -144,14 +175,23 @@ def test_what_the_first_trials_choose_is_written_for_final_runs(tmp_path: Path) 
             values={"validation.halves": True},
         )  # fmt: skip
         held = PlannedStudy(plan)
+        runs = (run((place - 1) % 7, 0.0, "completed" if place else "failed") for place in range(9))
         held.write(
-            *(replace(run(place % 7, 0.0), values={"optimizer.lr": 0.02 + place / 99}) for place in range(9))
+            *(replace(one, values={"optimizer.lr": 0.02 + place / 99}) for place, one in enumerate(runs))
         )
     folder = tmp_path / "choices"
+    code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "1,4", "--choices", str(folder))
+    assert code == 2
+    assert "the first 1 trials of fair-cclk have all failed" in told
+    assert not folder.exists()
     code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "4,all", "--choices", str(folder))
     assert code == 0, told
     assert sorted(path.name for path in folder.iterdir()) == [
         "fair-cclk-4.yaml", "fair-cclk-9.yaml", "infonce-4.yaml", "infonce-9.yaml",
     ]  # fmt: skip
+    # The first trial failed and counts as the worst one, which it must not stand for.
+    code, _ = call(tmp_path, "fair-cclk", "infonce", "--budgets", "2", "--choices", str(folder))
+    assert code == 0
+    assert load_best(folder / "infonce-2.yaml").trial == 1
     assert load_best(folder / "infonce-4.yaml").trial == 3
-    assert load_best(folder / "infonce-9.yaml").trial == 6
+    assert load_best(folder / "infonce-9.yaml").trial == 7

@@ -1,5 +1,6 @@
 """`contrasweep pool`: configurations for several methods, paired, for `sweep --enqueue`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from contrasweep.tuning.cli.completion import complete_methods
 from contrasweep.tuning.cli.options import AsJson, Set, parse_settings
 from contrasweep.tuning.cli.rendering import print_json, remark, say
 from contrasweep.tuning.cli.typed import command_line
-from contrasweep.tuning.errors import refuse_repeats
+from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, write_whole
 from contrasweep.tuning.limits import check_count
 
@@ -42,6 +43,9 @@ def pool(
         one: check_request(one, data, values=values, sampler="random", trials=size + 1, seed=seed).space
         for one in methods
     }
+    for one, space in spaces.items():
+        if not space.searched:
+            raise InputError(f"{one} searches nothing with these settings: leave out some of --set")
     from contrasweep.tuning.stability.pools import common_parameters, paired_pools, pool_text
 
     shared = list(common_parameters(list(spaces.values())))
@@ -57,7 +61,8 @@ def pool(
         remark("The methods have no parameter in common, so their pools are not paired.")
     for method in methods:
         say(f"Wrote {output / method}.yaml: {size} configurations; {told}")
+    given = "".join(f" --set {shlex.quote(one)}" for one in set_ or [])
     say(
-        f"Next, for each method: contrasweep sweep METHOD --data {data} --trials {size + 1} "
-        f"--enqueue {output}/METHOD.yaml --scheduler none"
+        f"Next, for each method: contrasweep sweep METHOD --data {shlex.quote(data)} --trials {size + 1} "
+        f"--enqueue {shlex.quote(str(output))}/METHOD.yaml --scheduler none{given}"
     )

@@ -74,6 +74,8 @@ def stability(
     Example: contrasweep stability infonce-study cclk-study --claim 'fair-cclk > infonce' -o page.html
     """
     refuse_repeats("study", studies)
+    if again:
+        refuse_repeats("study of --again", again)
     check_count("subsets", subsets, least=LEAST_SUBSETS)
     check_seed("seed", seed)
     if output is not None:
@@ -87,7 +89,7 @@ def stability(
         write_tried(pools, output)
         say(f"Wrote {output}: {sum(map(len, pools))} configurations of {len(pools)} studies")
         return
-    from contrasweep.tuning.stability.analysis import analyse
+    from contrasweep.tuning.stability.analysis import aligned, analyse
     from contrasweep.tuning.stability.claims import budgets_of, claims_of
     from contrasweep.tuning.stability.page import check_output, write_page
 
@@ -98,6 +100,7 @@ def stability(
     if len(pools) < 2:
         raise InputError("stability compares methods: give a study of each, two or more")
     claims = claims_of(claim or [], [(one.study, one.method) for one in pools])
+    pools, _ = aligned(pools)
     sizes = budgets_of(budgets, min(map(len, pools)))
     found = analyse(pools, claims, sizes, subsets=subsets, seed=seed)
     written = [] if output is None else write_page(found, output, command_line())

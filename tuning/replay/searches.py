@@ -5,13 +5,11 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from ray.tune.schedulers import TrialScheduler
-
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
-from contrasweep.tuning.ray.scheduler import scheduler_of
+from contrasweep.tuning.ray.scheduler import InOrder, scheduler_of
 from contrasweep.tuning.replay.comparison import SearchOf
 from contrasweep.tuning.replay.recording import Recording
 from contrasweep.tuning.replay.request import Setting
@@ -70,7 +68,7 @@ class OwnSearch:
         self._study.report(trial, epoch, score)
         result = {"epoch": epoch, "score": score}
         decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
-        return "go on" if decision == TrialScheduler.CONTINUE else "stop"
+        return "go on" if decision == InOrder.CONTINUE else "stop"
 
     def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
         """Tell the sampler how a trial ended."""

@@ -127,9 +127,10 @@ class Axis:
 
     def rounded(self, codes: Floats) -> Floats:
         """Return a number's units where they stand for values: those of whole numbers are rounded."""
-        if not self.is_integer:
+        if not isinstance(self.parameter, Range) or not self.is_integer:
             return codes
-        return self.to_unit(math.nan if math.isnan(code) else self.value(float(code)) for code in codes)
+        scale = self.parameter.scale
+        return self.to_unit(math.nan if math.isnan(code) else scale.value(float(code)) for code in codes)
 
     def label(self, code: float) -> str:
         """Return the value at a unit as text, three significant digits."""

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.chances import (
     Outcome,
@@ -16,7 +17,7 @@ from contrasweep.tuning.stability.chances import (
 )
 from contrasweep.tuning.stability.claims import Claim
 from contrasweep.tuning.stability.ranking import Agreement, agreement
-from contrasweep.tuning.stability.tried import Tried, Values
+from contrasweep.tuning.stability.tried import LEAST, Tried, Values
 from contrasweep.tuning.stability.variance import variance_parts
 from contrasweep.tuning.statistics import LEVEL, Floats, percentile_interval
 
@@ -121,7 +122,8 @@ def analyse(
     Args:
         studies: of one dataset and metric.
         claims: about pairs of them.
-        budgets: numbers of trials, ascending.
+        budgets: numbers of trials, ascending; the largest is at most that of the smallest of the `aligned`
+            studies.
         subsets: how many subsets are drawn for the ranking of all methods; everything else is exact.
         seed: of the draws.
     """
@@ -161,6 +163,9 @@ def aligned(studies: Sequence[Tried]) -> tuple[list[Tried], tuple[str, ...]]:
 
     Studies are paired where the trials of one number have the same value of a parameter in all of them, and
     that value differs from trial to trial.
+
+    Raises:
+        InputError: too few trials have ended in all of the paired studies.
     """
     shared = set.intersection(*({name for values in one.values for name in values} for one in studies))
     numbers = set.intersection(*(set(one.trial.tolist()) for one in studies))
@@ -169,6 +174,11 @@ def aligned(studies: Sequence[Tried]) -> tuple[list[Tried], tuple[str, ...]]:
     common = tuple(sorted(name for name in shared if _is_shared(name, columns)))
     if len(studies) < 2 or not common:
         return list(studies), ()
+    if len(numbers) < LEAST:
+        names = ", ".join(one.study for one in studies)
+        raise InputError(
+            f"{len(numbers)} trials besides the defaults have ended in all of {names}, and {LEAST} are needed"
+        )
     return [one.some(np.array(own)) for one, own in zip(studies, rows, strict=True)], common
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.planning.best_config import best_yaml
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
@@ -13,24 +14,33 @@ from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.store import ResultsStore
 
 
-def chosen_trial(study: Tried, budget: int) -> int:
-    """Return the number of the trial that the first `budget` ones choose; of equal ones the earliest."""
-    return int(study.trial[np.argmax(study.select[:budget])])
-
-
 def write_choices(
     store: ResultsStore, studies: Sequence[Tried], budgets: Sequence[int], folder: Path
 ) -> list[Path]:
-    """Write `STUDY-BUDGET.yaml` for each study and budget into a folder, and return the files."""
-    written = []
+    """Write `STUDY-BUDGET.yaml` for each study and budget into a folder, and return the files.
+
+    Of equal trials, the earliest is chosen. Failed trials are not.
+
+    Raises:
+        InputError: the first trials of a study have all failed; nothing is written then.
+    """
+    texts = {}
     for study in studies:
         by_number = {one.trial: one for one in best_trials(store, study.study, top=len(study) + 1)}
+        completed = [trial in by_number for trial in study.trial.tolist()]
+        select = np.where(completed, study.select, -np.inf)
         for budget in budgets:
-            selected = _named(by_number[chosen_trial(study, budget)], budget)
-            path = folder / f"{study.study}-{budget}.yaml"
-            write_whole(path, best_yaml(selected))
-            written.append(path)
-    return written
+            place = int(np.argmax(select[:budget]))
+            if not completed[place]:
+                raise InputError(
+                    f"--choices: the first {budget} trials of {study.study} have all failed; "
+                    "leave their number out of --budgets"
+                )
+            selected = _named(by_number[int(study.trial[place])], budget)
+            texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected)
+    for path, text in texts.items():
+        write_whole(path, text)
+    return list(texts)
 
 
 def _named(selected: SelectedTrial, budget: int) -> SelectedTrial:

@@ -1,16 +1,17 @@
 """The result as rows of tables, as plain values for JSON, and in sentences."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.stability.analysis import Found, JudgedClaim, Series, Stability
+from contrasweep.tuning.stability.claims import names_of
 from contrasweep.tuning.stability.variance import PARTS
 
-NOT_BY: str = "not by {half}"
-SMALL_POOL = 24
+NOT_BY: Final = "not by {half}"
+SMALL_POOL: Final = 24
 """Pools of fewer configurations are warned of."""
 
 
@@ -148,8 +149,8 @@ def content_of(found: Stability) -> dict[str, Any]:
 
 def name_of(one: Found, found: Stability) -> str:
     """Return what a study is called in tables: its method where no other study has it."""
-    methods = [other.study.method for other in found.found]
-    return one.study.method if methods.count(one.study.method) == 1 else one.study.study
+    studies = [(other.study.study, other.study.method) for other in found.found]
+    return names_of(studies)[studies.index((one.study.study, one.study.method))]
 
 
 def percent(chance: float) -> str:

@@ -11,6 +11,7 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.metrics import report_form
 from contrasweep.tuning.results.best import merit, merit_name
+from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     merit_of,
@@ -96,8 +97,8 @@ def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str]
 
     Raises:
         StoreError: there is no such study.
-        InputError: a study holds final runs, stopped trials or too few; they differ in dataset or metric; or
-            one of `again` shares no configuration with the others.
+        InputError: a study holds final runs, stopped trials or too few, or keeps conditions; they differ in
+            dataset or metric; or one of `again` shares no configuration with the others, or a seed.
     """
     found = [_read(store, one) for one in studies]
     for one in found:
@@ -108,7 +109,7 @@ def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str]
             )
     check_alike(found)
     for name in again:
-        found = _with_seed(found, _read(store, name))
+        found = _with_seed(store, found, _read(store, name))
     return found
 
 
@@ -139,7 +140,7 @@ def _rounded(value: Scalar) -> object:
 
 def _read(store: ResultsStore, study: str) -> Tried:
     record = store.study(study)
-    record.require_search()
+    refuse_conditions(record)
     tables = store.tables(study)
     report = report_form(record.metric)
     report = report if report in record.columns.metrics else record.metric
@@ -199,7 +200,7 @@ def _untrained(epochs: pa.Table, record: StudyRecord, metric: str) -> float:
     return np.nan if mean is None else merit(metric, mean)
 
 
-def _with_seed(found: Sequence[Tried], again: Tried) -> list[Tried]:
+def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> list[Tried]:
     """Return the studies, with another seed's report scores where a study's configurations ran again."""
     scores = {key_of(values): score for values, score in zip(again.values, again.report, strict=True)}
     joined: list[Tried] = []
@@ -207,7 +208,10 @@ def _with_seed(found: Sequence[Tried], again: Tried) -> list[Tried]:
         alike = one.method == again.method and one.report_metric == again.report_metric
         row = np.array([scores.get(key_of(values), np.nan) for values in one.values])
         shares = alike and one.dataset == again.dataset and np.isfinite(row).any()
+        if shares:
+            refuse_same_seeds(store, again.study, one.study)
         joined.append(replace(one, again=np.vstack([one.again, row])) if shares else one)
     if all(before is after for before, after in zip(found, joined, strict=True)):
-        raise InputError(f"--again {again.study}: it shares no configuration with {found[0].study}, ...")
+        names = ", ".join(one.study for one in found)
+        raise InputError(f"--again {again.study}: it shares no configuration with {names}")
     return joined

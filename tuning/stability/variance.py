@@ -34,8 +34,8 @@ def variance_parts(weights: Floats, scores: Floats) -> Floats:
     by_seed = w @ scores.T
     mean = by_seed.mean(axis=-1, keepdims=True)
     single = (w**2).sum(axis=-1)
-    residual = scores - by_configuration - by_seed[..., :, None] + mean[..., None]
-    squares = (w * (residual**2).sum(axis=-2)).sum(axis=-1)
+    # The weighted squares of scores - by_configuration - by_seed + mean, without an array of them.
+    squares = w @ ((scores - by_configuration) ** 2).sum(axis=0) - ((by_seed - mean) ** 2).sum(axis=-1)
     apart = np.where(single < SINGLE, 1 - single, np.nan)
     rest = squares / ((seeds - 1) * apart)
     search = (w * (by_configuration - mean) ** 2).sum(axis=-1) - rest * apart / seeds
