@@ -1,29 +1,37 @@
-"""Judge the hypotheses of docs/studies/stability.md on the pools of its first group.
+"""Judge the hypotheses of docs/studies/stability.md on the pools and the final runs of its first group.
 
-    python -m benchmarks.stability [POOLS.parquet]
+    python -m benchmarks.stability [--keep RESULTS]
 
-Each hypothesis is looked at in the pool and in 1,000 pools drawn from it with replacement. It is confirmed if
-it holds in the pool and in 95 % of the drawn ones, contradicted if it holds in neither (5 % at most), else
-undecided.
-Hypothesis 8 is about final runs, which the page itself tells.
+Hypotheses 1 to 7 are looked at in the pools and in 1,000 pools drawn from them with replacement. Each is
+confirmed if it holds in the pool and in 95 % of the drawn ones, contradicted if it holds in neither (5 % at
+most), else undecided. Hypothesis 8 compares final runs seed by seed. `--keep` first writes the final runs in
+a results folder into the file that is read.
 """
 
-import sys
+import argparse
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from contrasweep.tuning.stability.analysis import aligned, drawn_pools
 from contrasweep.tuning.stability.chances import Outcome, chosen_weights, paired_outcome, ranks_of
 from contrasweep.tuning.stability.pool_file import read_pool_file
 from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.stability.variance import variance_parts
-from contrasweep.tuning.statistics import LEVEL, Floats
+from contrasweep.tuning.statistics import LEVEL, Floats, Summary, mean_interval, seed_by_seed, summarise
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
-POOLS = Path(__file__).parents[1] / "docs" / "studies" / "stability-colour-digits.parquet"
+STUDIES = Path(__file__).parents[1] / "docs" / "studies"
+POOLS = STUDIES / "stability-colour-digits.parquet"
+FINALS = STUDIES / "stability-colour-digits-finals.parquet"
 BUDGETS = (1, 2, 4, 8, 16, 24, 48)
+RUN_AT = (4, 16, 48)
+"""The budgets whose choices were run on fresh seeds."""
 
 
 class Group:
@@ -56,7 +64,7 @@ class Group:
         other = self.outcomes[second, first]
         return Outcome(other.below, other.tied)
 
-    def stable(self, first: str, second: str) -> Floats:
+    def stable(self, first: str, second: str) -> NDArray[np.bool_]:
         """Return in which pools the claim is stable from half of the pool or fewer trials."""
         held = self.outcome(first, second).above[:, self.at(self.half) :] >= LEVEL - 1e-9
         return np.asarray(held.all(axis=1))
@@ -76,7 +84,7 @@ class Group:
         return np.asarray(np.mean(signs, axis=0))
 
 
-def hypotheses(group: Group) -> dict[str, Floats]:
+def hypotheses(group: Group) -> dict[str, NDArray[np.bool_]]:
     """Return for each hypothesis in which pools it holds."""
     four, sixteen, one = group.at(4), group.at(16), group.at(1)
     chances = np.stack([outcome.above[:, one] for outcome in group.outcomes.values()], axis=1)
@@ -108,7 +116,7 @@ def hypotheses(group: Group) -> dict[str, Floats]:
     return found
 
 
-def verdict(holds: Floats) -> str:
+def verdict(holds: NDArray[np.bool_]) -> str:
     """Return the verdict from the pools in which a hypothesis holds."""
     share = holds[1:].mean()
     if holds[0] and share >= LEVEL:
@@ -116,14 +124,92 @@ def verdict(holds: Floats) -> str:
     return "contradicted" if not holds[0] and share <= 1 - LEVEL else "undecided"
 
 
+def keep_finals(group: Group, store: ResultsStore) -> None:
+    """Write the test accuracies of the group's final runs, and of their untrained encoders, into `FINALS`."""
+    rows = [
+        {
+            "method": method,
+            "trial": row["trial"],
+            "seed": row["seed"],
+            "accuracy": row["metric.test.accuracy"],
+            "untrained": row["metric.test.untrained_accuracy"],
+        }
+        for method, study in group.studies.items()
+        for row in store.trials(study.study + FINAL_SUFFIX).to_pylist()
+        if row["status"] == "completed"
+    ]
+    rows.sort(key=lambda row: (row["method"], row["trial"], row["seed"]))
+    pq.write_table(pa.Table.from_pylist(rows), FINALS)
+
+
+class Finals:
+    """The test accuracies of final runs, by method, trial and seed."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._rows = pq.read_table(FINALS).to_pylist()
+
+    def scores(self, method: str, budget: int, column: str = "accuracy") -> dict[int, float]:
+        """Return the scores by seed of the configuration that the first `budget` trials chose."""
+        study = self._group.studies[method]
+        trial = int(study.trial[np.argmax(study.select[:budget])])
+        return {
+            row["seed"]: row[column] for row in self._rows if (row["method"], row["trial"]) == (method, trial)
+        }
+
+    def difference(self, first: str, second: str, budget: int) -> Summary:
+        """Summarise by how much the first method is better, seed by seed."""
+        found = seed_by_seed(self.scores(first, budget), self.scores(second, budget))
+        assert found is not None, "all final runs have the same seeds"
+        return found
+
+
+def print_finals(group: Group) -> None:
+    """Print the final runs of all budgets, and hypothesis 8."""
+    finals = Finals(group)
+    columns = [*group.methods, "untrained"]
+    print(f"\n| chosen from | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
+    for budget in RUN_AT:
+        scores = [finals.scores(method, budget) for method in group.methods]
+        scores.append(finals.scores(group.methods[0], budget, "untrained"))
+        print(f"| {budget} | {' | '.join(_text(summarise(one.values())) for one in scores)} |")
+    print()
+    agrees, denied = True, False
+    for pair in combinations(group.methods, 2):
+        for first, second in (pair, pair[::-1]):
+            if group.stable(first, second)[0]:
+                found = finals.difference(first, second, RUN_AT[-1])
+                low, high = mean_interval(found) or (np.nan, np.nan)
+                agrees, denied = agrees and found.mean > 0, denied or high < 0
+                print(
+                    f"{first} > {second} is stable; final runs: {found.mean:+.3f} ({low:.3f} to {high:.3f})"
+                )
+    said = "contradicted" if denied else "confirmed" if agrees else "undecided"
+    print(f"8. where a claim is stable, final runs have the same order: {said}")
+
+
+def _text(found: Summary | None) -> str:
+    assert found is not None, "there are final runs"
+    assert found.std is not None, "of more than one seed"
+    return f"{100 * found.mean:.1f} ± {100 * found.std:.1f} ({found.n})"
+
+
 def main() -> None:
-    """Print a line for each hypothesis."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else POOLS
-    for name, holds in hypotheses(Group(read_pool_file(path))).items():
+    """Print a line for each hypothesis, and the final runs."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--keep", help="results folder with the final runs")
+    given = parser.parse_args()
+    group = Group(read_pool_file(POOLS))
+    for name, holds in hypotheses(group).items():
         here = "holds" if holds[0] else "does not hold"
         print(
             f"{name}: {here} here, holds in {100 * holds[1:].mean():.1f} % of drawn pools: {verdict(holds)}"
         )
+    if given.keep:
+        keep_finals(group, ResultsStore(given.keep))
+    print_finals(group)
 
 
 if __name__ == "__main__":

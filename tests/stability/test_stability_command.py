@@ -109,6 +109,9 @@ def test_second_seeds_split_the_variance(stored: Path) -> None:
     assert first["variance"] is None
     assert second["variance"]["seed"][0] == pytest.approx(0.05**2 / 2)
     assert second["variance"]["rest"][0] == pytest.approx(0, abs=1e-12)
+    code, told = call(stored, "fair-cclk", "infonce", "--again", "infonce-again")
+    assert code == 0, told
+    assert "search, % of the variance" in told
 
 
 def test_budgets_are_of_the_trials_that_paired_studies_share(tmp_path: Path) -> None:

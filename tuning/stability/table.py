@@ -51,10 +51,9 @@ def variance_rows(found: Stability) -> list[dict[str, str]]:
     for one in found.found:
         if one.parts is None or one.search_share is None:
             continue
-        intervals = _intervals(one.search_share)
         for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)):
             deviations = [number_text(float(value)) for value in np.sqrt(one.parts[place])]
-            share = f"{percent(one.search_share.value[place])} ({intervals[place]})"
+            share = f"{percent(one.search_share.value[place])} ({_interval(one.search_share, place)})"
             rows.append(
                 {
                     "method": name_of(one, found),
@@ -179,7 +178,11 @@ def _by_budget(found: Stability, cells: Sequence[str]) -> dict[str, str]:
 
 
 def _intervals(series: Series) -> list[str]:
-    return [f"{percent(low)} to {percent(high)}" for low, high in zip(series.low, series.high, strict=True)]
+    return [_interval(series, place) for place in range(len(series.low))]
+
+
+def _interval(series: Series, place: int) -> str:
+    return f"{percent(series.low[place])} to {percent(series.high[place])}"
 
 
 def _found_content(one: Found) -> dict[str, Any]:
