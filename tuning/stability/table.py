@@ -51,7 +51,7 @@ def variance_rows(found: Stability) -> list[dict[str, str]]:
     for one in found.found:
         if one.parts is None or one.search_share is None:
             continue
-        for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)):
+        for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)).tolist():
             deviations = [number_text(float(value)) for value in np.sqrt(one.parts[place])]
             share = f"{percent(one.search_share.value[place])} ({_interval(one.search_share, place)})"
             rows.append(
