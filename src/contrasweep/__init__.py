@@ -1,4 +1,4 @@
-"""Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster.
+"""Search, train and reproduce contrastive-pretraining experiments, on a laptop or a Ray cluster.
 
 The names below are the entry points; each imports what it needs on first use. The five packages inside
 (`losses`, `models`, `data`, `search_spaces`, `tuning`) are links to the folders at the top of the repository;

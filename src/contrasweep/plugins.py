@@ -118,7 +118,7 @@ class Registry(Mapping[str, T], Generic[T]):
         distribution = _distribution(entry)
         return PluginError(
             f"{self.kind} {entry.name!r} of the distribution {distribution} cannot be used: {reason}. "
-            f"Mend it, or `pip uninstall {distribution}`."
+            f"Repair the package, or run `pip uninstall {distribution}`."
         )
 
 

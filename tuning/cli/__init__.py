@@ -54,7 +54,7 @@ def about(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Search, reproduce and finish contrastive-pretraining experiments, on a laptop or a Ray cluster."""
+    """Search, train and reproduce contrastive-pretraining experiments, on a laptop or a Ray cluster."""
 
 
 for command in (

@@ -28,7 +28,7 @@ def clusters(
     ],
     top_k: Annotated[
         str | None,
-        typer.Option(metavar="LOW..HIGH", help="Numbers of attributes to compare; default: all there are."),
+        typer.Option(metavar="LOW..HIGH", help="Numbers of attributes to compare; default: all possible."),
     ] = None,
     image_column: Annotated[str, typer.Option(help="Column of the file that names the image.")] = "path",
     label_column: Annotated[str, typer.Option(help="Column of the file that holds the label.")] = "class",
@@ -44,7 +44,7 @@ def clusters(
         Path | None, typer.Option("--output", "-o", help="Also draw the curves: .png, .pdf or .svg.")
     ] = None,
 ) -> None:
-    """Compare clusters by the k attributes of highest entropy, and suggest k, without training.
+    """Compare clusterings by the k attributes of highest entropy, and suggest k, without training.
 
     Example: contrasweep clusters ut-zappos50k --top-k 3..150 -o clusters.png
     """

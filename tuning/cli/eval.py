@@ -39,7 +39,7 @@ def eval(
     shots: Annotated[
         str, typer.Option(metavar="1,5,all", help="Training images of each class that probes learn from.")
     ] = "all",
-    draws: Annotated[int, typer.Option(help="How often few images are drawn, at least 5 times.")] = 5,
+    draws: Annotated[int, typer.Option(help="How many few-shot training sets are drawn, at least 5.")] = 5,
     fine_tune: Annotated[
         bool, typer.Option("--fine-tune", help="Also train encoder and linear classifier together.")
     ] = False,
@@ -48,10 +48,11 @@ def eval(
         float | None, typer.Option(help="Learning rate of fine-tuning; default: that of cross-entropy.")
     ] = None,
     detail: Annotated[
-        bool, typer.Option("--detail", help="Also accuracy by class, confusion matrices, and clusters.")
+        bool, typer.Option("--detail", help="Also print accuracy by class, confusion matrices, and clusters.")
     ] = False,
     cpus: Annotated[
-        int, typer.Option(help="Threads; with as many as the final run had, scores are its own, bit by bit.")
+        int,
+        typer.Option(help="Threads; with the number of the final run, scores equal its scores bit for bit."),
     ] = 1,
     device: Device = None,
     data_root: DataRoot = None,

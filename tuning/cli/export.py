@@ -16,20 +16,23 @@ def export(
     source: Annotated[
         str,
         typer.Argument(
-            help="A study: its final runs, or else what its search kept; or an encoder file.",
+            help="A study (its final runs, or else the encoders that its search kept), or an encoder file.",
             autocompletion=complete_studies,
         ),
     ],
-    form: Annotated[str, typer.Option("--format", metavar=FORMATS, help="What is to read the encoder.")],
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar=FORMATS, help="Format of the library that will read the encoder."),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write, new or empty.")
     ],
     trial: Annotated[
         int | None,
-        typer.Option(help="Of a study: the trial to take; default: the best one that has an encoder."),
+        typer.Option(help="With a study: the trial to export; default: the best one that has an encoder."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of a study: the seed of the run to take; default: its first.")
+        int | None, typer.Option(help="With a study: the seed of the run to export; default: its first.")
     ] = None,
     push: Annotated[
         str | None,
@@ -39,7 +42,7 @@ def export(
     ] = None,
     results: Results = RESULTS,
 ) -> None:
-    """Write a trained encoder so that another library loads it, with a model card and a loading example.
+    """Write a trained encoder for another library, with a model card and an example that loads it.
 
     Example: contrasweep export my-study --format timm -o my-encoder
 

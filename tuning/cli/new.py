@@ -9,14 +9,14 @@ from contrasweep.tuning.cli.rendering import say
 
 
 def new(
-    kind: Annotated[str, typer.Argument(help="What is to be new: method, encoder or dataset.")],
+    kind: Annotated[str, typer.Argument(help="What to create: method, encoder or dataset.")],
     name: Annotated[str, typer.Argument(help="Its name, such as my-loss.")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="The folder to write; default: contrasweep-NAME."),
     ] = None,
 ) -> None:
-    """Write a package with a method, an encoder or a dataset that works, and its test: a place to begin.
+    """Write a working package with a method, an encoder or a dataset, and its test, as a starting point.
 
     Example: contrasweep new method my-loss
     """

@@ -24,16 +24,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="PATH=VALUE", help="A setting or hyperparameter that holds in every trial."
+        "--set",
+        metavar="PATH=VALUE",
+        help="Set a hyperparameter or another setting, such as optimizer.lr=0.1.",
     ),
 ]
 Preset = Annotated[bool, typer.Option(help="Start from the papers' settings for this method and dataset.")]
 Workers = Annotated[
     int | None,
-    typer.Option(help="Processes that train one run together, each on its part of a batch; default: 1."),
+    typer.Option(help="Processes that train one run together, each on a part of every batch; default: 1."),
 ]
 GpusPerWorker = Annotated[
-    float | None, typer.Option(help="GPUs per worker, 0 to 1: with 0.5, two runs or workers share one.")
+    float | None, typer.Option(help="GPUs per worker, 0 to 1: with 0.5, two workers share a GPU.")
 ]
 Address = Annotated[
     str | None,
@@ -45,37 +47,35 @@ Address = Annotated[
 ]
 Device = Annotated[
     str | None,
-    typer.Option(
-        metavar="auto|cpu|cuda", help="Where to train; default: auto, which is a GPU where there is one."
-    ),
+    typer.Option(metavar="auto|cpu|cuda", help="Device to use; default: auto, a GPU if there is one."),
 ]
 MapMethod = Annotated[
     str | None,
     typer.Option(
-        metavar="pca|umap", help="How a map places features; default: pca. UMAP: contrasweep[umap]."
+        metavar="pca|umap", help="Projection of the map; default: pca. umap needs contrasweep[umap]."
     ),
 ]
-Concurrency = Annotated[int | None, typer.Option(help="Trials to run at once; default: one per core.")]
+Concurrency = Annotated[int | None, typer.Option(help="Trials or runs in parallel; default: one per core.")]
 Cpus = Annotated[
     int | None,
     typer.Option(
         "--cpus-per-trial",
         "--cpus-per-run",
-        help="Cores (and threads) per trial or run, or per worker of one; default: 1.",
+        help="Cores (and threads) of each trial or run, or of each of its workers; default: 1.",
     ),
 ]
 Autoscale = Annotated[
     bool,
     typer.Option(
         "--autoscale",
-        help="The cluster at --address starts nodes for trials that wait: --concurrency is taken as given.",
+        help="The cluster at --address starts nodes on demand: --concurrency may exceed its present size.",
     ),
 ]
 OneNode = Annotated[
     bool,
     typer.Option(
         "--one-node",
-        help="All workers of a trial or run are on one node of the cluster; default: on as few as may be.",
+        help="Place all workers of a trial or run on one node; default: on as few nodes as possible.",
     ),
 ]
 
@@ -84,7 +84,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METRIC>=NUMBER",
-        help="Only trials that keep this condition (or <=, >, <); accuracies are fractions: accuracy>=0.9.",
+        help="Only trials with this property (or <=, >, <); accuracies are fractions: accuracy>=0.9.",
     ),
 ]
 

@@ -27,7 +27,7 @@ Studies = Annotated[
 ]
 Watch = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Rewrite the page this often until the sweep has ended."),
+    typer.Option(metavar="SECONDS", help="Rewrite the page every so many seconds until the sweep has ended."),
 ]
 
 SUMMARY = ("equal_budget", "differences", "effects", "tunability")
@@ -108,7 +108,7 @@ def sensitivity(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Say which hyperparameters matter, how, and how sure that is: one HTML page, from the store alone.
+    """Estimate which hyperparameters matter, and how certain that is, from stored trials: one HTML page.
 
     Example: contrasweep sensitivity my-study -o sensitivity.html
     """

@@ -37,18 +37,20 @@ def replay(
         int,
         typer.Option(metavar="N", help="The budget: as many epochs as N trials that are not stopped."),
     ] = 20,
-    workers: Annotated[int, typer.Option(help="Trials at once.")] = 4,
+    workers: Annotated[int, typer.Option(help="Trials in parallel.")] = 4,
     seeds: Annotated[int, typer.Option(help="How many times each search runs.")] = 20,
     again: Annotated[
         str | None,
         typer.Option(
             metavar="STUDY",
-            help="Study of the same configurations on another seed, which tells the noise of a seed.",
+            help="Study of the same configurations with another seed, to estimate the noise of seeds.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Only write the recorded curves of a study there, as .parquet."),
+        typer.Option(
+            "--output", "-o", help="Only write the learning curves of a study to this .parquet file."
+        ),
     ] = None,
     results: Results = RESULTS,
     json: AsJson = False,

@@ -50,7 +50,7 @@ def run(
         ),
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
-    top: Annotated[int, typer.Option(help="Of a study: how many of its best configurations to run.")] = 1,
+    top: Annotated[int, typer.Option(help="How many of a study's best configurations to run.")] = 1,
     where: Where = None,
     snapshots: Annotated[
         int | None,
@@ -69,9 +69,9 @@ def run(
     tmp: Tmp = None,
     json: AsJson = False,
 ) -> None:
-    """Train the best configuration on fresh seeds and all training images, and test each run once.
+    """Train the best configuration with fresh seeds on all training images, and test each run once.
 
-    Several sources, and the --top of a study, run on the same seeds: the first is compared with the others.
+    Several configurations run on the same seeds, and the first is compared with the others.
 
     Example: contrasweep run best.yaml --seeds 5
 

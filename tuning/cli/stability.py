@@ -49,7 +49,7 @@ def stability(
     again: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="STUDY", help="A study of the same configurations on another seed; may be repeated."
+            metavar="STUDY", help="A study of the same configurations with another seed; may be repeated."
         ),
     ] = None,
     output: Annotated[
@@ -62,14 +62,14 @@ def stability(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Also write there what the first trials of each study choose, as files for run: "
-            "STUDY-BUDGET.yaml.",
+            help="Also write the configuration that each study selects at each budget there, as files "
+            "for run: STUDY-BUDGET.yaml.",
         ),
     ] = None,
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Say after how many trials a claim about methods no longer depends on which configurations were drawn.
+    """Estimate after how many trials a claim about methods no longer depends on the drawn configurations.
 
     Example: contrasweep stability infonce-study cclk-study --claim 'fair-cclk > infonce' -o page.html
     """

@@ -89,10 +89,10 @@ def show(
             help="Sort by this: metrics with the best first, all else with the lowest; default: trial.",
         ),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Show only so many; default: all.")] = None,
+    top: Annotated[int | None, typer.Option(help="Number of trials to show; default: all.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Show the trials of a study: values, scores, how they ended, and why the failed ones did.
+    """Show the trials of a study: values, scores, how they ended, and why trials failed.
 
     Example: contrasweep show my-study --sort accuracy --top 10
 
@@ -167,7 +167,7 @@ def best(
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
-    """Show the best trials of a study and write the very best one as a file that `contrasweep run` takes.
+    """Show the best trials of a study, and write the best one to a file for `contrasweep run`.
 
     Example: contrasweep best my-study -o best.yaml
 

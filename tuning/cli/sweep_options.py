@@ -24,7 +24,7 @@ Methods = Annotated[
 Data = Annotated[
     str | None,
     typer.Option(
-        help="Dataset; default: colour-digits, which is embedded.", autocompletion=complete_datasets
+        help="Dataset; default: colour-digits, which needs no download.", autocompletion=complete_datasets
     ),
 ]
 Trials = Annotated[
@@ -41,27 +41,27 @@ Sampler = Annotated[
     typer.Option(help="tpe (default), curves, gp, cmaes, random or grid.", autocompletion=complete_samplers),
 ]
 GridPoints = Annotated[
-    int | None, typer.Option(help="With --sampler grid: cut each range of the space into so many levels.")
+    int | None, typer.Option(help="With --sampler grid: number of levels into which each range is cut.")
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="asha (default) and curves stop weak trials early, curves by the model of --sampler curves; "
-        "none does not."
+        help="asha (default) or curves stops weak trials early (curves uses the model of --sampler curves); "
+        "none stops no trial."
     ),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="What is maximised on the validation split; default: an accuracy. "
-        "Several, with commas between them, give a Pareto front."
+        help="Metric to optimise on the validation split; default: an accuracy. "
+        "Several, separated by commas, give a Pareto front."
     ),
 ]
 Keep = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METRIC>=NUMBER",
-        help="Look for the best trial among those that keep this condition (or <=, >, <); may be repeated.",
+        help="Search the best trial among those that satisfy this condition (or <=, >, <); may be repeated.",
     ),
 ]
 AshaMetric = Annotated[
@@ -71,24 +71,24 @@ Eta = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Asha lets one in N of the trials that reach a rung go on, and each rung is N times as late as "
-        "the one before; default: 3.",
+        help="Asha lets one in N of the trials at a rung continue, and each rung is N times as late as "
+        "the previous one; default: 3.",
     ),
 ]
 Grace = Annotated[
     int | None,
     typer.Option(
         metavar="EPOCHS",
-        help="Epochs that asha gives every trial; default: the warmup of the learning rate and a tenth of "
-        "all.",
+        help="Epochs before asha stops a trial; default: the warmup of the learning rate plus a tenth of all "
+        "epochs.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of the proposals; default: 0.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the sampler; default: 0.")]
 Seeds = Annotated[
-    int | None, typer.Option(help="Seeds of each trial; their mean counts; default: 1, on Scene 4.")
+    int | None, typer.Option(help="Seeds per trial; their mean is its score; default: 1 (Scene: 4).")
 ]
 WarmStart = Annotated[
-    str | None, typer.Option(help="Begin with the trials of these studies (comma-separated names).")
+    str | None, typer.Option(help="Learn from the trials of these earlier studies (comma-separated names).")
 ]
 Enqueue = Annotated[
     Path | None,
@@ -99,11 +99,11 @@ Enqueue = Annotated[
 ]
 Storage = Annotated[
     str | None,
-    typer.Option(help="Copy the search to this database, sqlite:///FILE, for optuna-dashboard to watch."),
+    typer.Option(help="Also write the search to this database, sqlite:///FILE, for optuna-dashboard."),
 ]
 MaxFailures = Annotated[
     int | None,
-    typer.Option(help="How often a trial whose worker died restarts from its checkpoint; default: 1."),
+    typer.Option(help="How often a trial restarts from its checkpoint after its worker died; default: 1."),
 ]
 TrialTimeout = Annotated[
     float | None,
@@ -113,7 +113,7 @@ Budget = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Begin no further trial after 8h, 90m or 1h30m of trials by the clock, over all resumed parts; "
+        help="Start no new trial after this wall-clock time (8h, 90m, 1h30m), summed over resumed parts; "
         "default: no limit.",
     ),
 ]
@@ -121,7 +121,7 @@ StopWhen = Annotated[
     str | None,
     typer.Option(
         metavar="CONDITION",
-        help="Begin no further trial once the best score rose by too little over the last trials: less than "
+        help="Start no new trial once the last trials raised the best score by too little: by less than "
         "its noise ('gain<noise for 20') or than a number ('gain<0.005 for 20'); default: never.",
     ),
 ]
@@ -136,16 +136,16 @@ Name = Annotated[
 Resume = Annotated[
     bool,
     typer.Option(
-        help="Go on with the study --name that was interrupted: what was finished is kept, trials that "
-        "were not continue from their checkpoints, and the trials that are left are run."
+        help="Continue the interrupted study --name: finished trials are kept, unfinished trials continue "
+        "from their checkpoints, and the remaining trials are run."
     ),
 ]
 RetryFailed = Annotated[
     bool,
-    typer.Option("--retry-failed", help="With --resume or --extend: run the trials that failed again."),
+    typer.Option("--retry-failed", help="With --resume or --extend: also run the failed trials again."),
 ]
 Extend = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Resume the study --name and try N more configurations."),
+    typer.Option(metavar="N", help="Resume the study --name and run N more trials."),
 ]
 DryRun = Annotated[bool, typer.Option(help="Print the first configurations and stop.")]

@@ -64,7 +64,7 @@ Scale = Annotated[
 def tables(
     scale: Scale = "paper", results: Results = RESULTS, data_root: DataRoot = None, json: AsJson = False
 ) -> None:
-    """List the papers' tables and figures: what they need, what they cost, how much is done.
+    """List the papers' tables and figures: what they need, what they cost, and how much has been run.
 
     Example: contrasweep tables
     """
@@ -108,11 +108,11 @@ def table(
     trials: Annotated[
         int | None, typer.Option(help="With --tune: trials of each row; default: the table's.")
     ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Run this column alone; may be given several times.")
-    ] = None,
-    run: Annotated[bool, typer.Option(help="Run what is missing; --no-run shows what there is.")] = True,
-    dry_run: Annotated[bool, typer.Option(help="Print what would run and what would not, and stop.")] = False,
+    column: Annotated[list[str] | None, typer.Option(help="Run only this column; may be repeated.")] = None,
+    run: Annotated[
+        bool, typer.Option(help="Run what is missing; --no-run only shows the stored results.")
+    ] = True,
+    dry_run: Annotated[bool, typer.Option(help="Print what would run and what cannot, and stop.")] = False,
     format_: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the table to this file.")

@@ -13,21 +13,21 @@ from contrasweep.tuning.cli.rendering import remark, say
 def track(
     study: Annotated[str, typer.Argument(help="Name of the study.", autocompletion=complete_studies)],
     to: Annotated[
-        str, typer.Option(metavar="mlflow[:URI]|wandb", help="The tracker, and for MLflow where it is.")
+        str, typer.Option(metavar="mlflow[:URI]|wandb", help="The tracker; for MLflow, with its address.")
     ],
     project: Annotated[
         str | None,
-        typer.Option(help="The experiment (MLflow) or project (W&B) that takes it; default: contrasweep."),
+        typer.Option(help="Experiment (MLflow) or project (W&B) for the copy; default: contrasweep."),
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="For a sweep that runs: go on until it has ended."),
+        typer.Option("--follow", help="While a sweep runs: continue until it has ended."),
     ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Copy a study to MLflow or Weights & Biases: every trial, its settings, its curves and how it ended.
 
-    What is there already is not sent again, so the command can be repeated.
+    Data that the tracker already has is not sent again, so you can repeat the command.
 
     Example: contrasweep track my-study --to mlflow:http://localhost:5000
 
