@@ -18,21 +18,22 @@ from contrasweep.tuning.tables.verdict_text import pipes
 _PAGE = Path(__file__).parent / "which-method.md"
 _HEAD = """# Which method for which data
 
-A method runs on a dataset that has what the method needs; anything else is refused before the sweep starts,
-with the datasets that fit. `python -m docs.which_method_page` renders this page from what they declare, so it
-says what runs, not what is good: [does it learn anything?](methods.md#does-it-learn-anything) has scores.
+This page shows which methods run on your data. A method runs on a dataset if the dataset has everything
+that the method needs. Otherwise the sweep is refused before it starts, and the message lists suitable
+datasets. This page does not show which method is best: for scores, see [does it learn
+anything?](methods.md#does-it-learn-anything)
 
-Your own images ([`image-folder`, `hub-parquet`, `hf`](datasets.md#your-own-images)) have images
-and class labels; with `condition=FILE` they have a conditioning variable too.
+Your own images ([`image-folder`, `hub-parquet`, `hf`](datasets.md#your-own-images)) count as images with
+class labels; with `condition=FILE` they also have a conditioning variable.
 """
 _BY_NEEDS = """## By what your data has
 
-A method also runs on data that has more than it needs.
+A method also runs on data that has more than it needs, so look at all rows whose needs your data meets.
 """
 _BY_METHOD = """## By method
 
-The column "more for" has the choices of a hyperparameter that need more. `contrasweep spaces METHOD` prints
-what is searched.
+The column "additional needs" lists values of hyperparameters that need more than the method itself.
+`contrasweep spaces METHOD` prints the search space.
 """
 
 
@@ -48,8 +49,8 @@ def which_method_page() -> str:
         [f"`{one.name}`", one.summary, _words(_needs(one)), _more(one), one.paper] for one in methods
     ]
     tables = (
-        pipes(["the data has", "methods", "datasets, as they come"], by_needs),
-        pipes(["method", "what it does", "needs", "more for", "source"], by_method),
+        pipes(["the data has", "methods", "datasets without options"], by_needs),
+        pipes(["method", "what it does", "needs", "additional needs", "source"], by_method),
     )
     return "\n".join([_HEAD, _BY_NEEDS, tables[0], "", _BY_METHOD, tables[1], ""])
 

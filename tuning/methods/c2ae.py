@@ -83,7 +83,7 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
 
 METHOD = Method(
     name="c2ae",
-    summary="features and labels have codes alike, and a decoder ranks an object's labels above the others",
+    summary="features and labels have similar codes; a decoder ranks an object's labels above the others",
     paper="C2AE (Yeh et al. 2017); a baseline of HeroCon",
     equation="Phi + alpha Gamma",
     hyperparameters={

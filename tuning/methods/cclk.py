@@ -95,7 +95,7 @@ FAIR_CCLK = loss_method(
 WEAKLYSUP_CCLK = loss_method(
     WeaklySupCCLK,
     name="weaklysup-cclk",
-    summary="images attract by how similar their conditions are",
+    summary="images attract each other by the similarity of their conditions",
     paper=PAPER,
     equation="Eq. 7",
     hyperparameters=KERNEL,
@@ -123,7 +123,7 @@ FAIR_INFONCE = loss_method(
 WEAKLYSUP_INFONCE = loss_method(
     ClInfoNCE,
     name="weaklysup-infonce",
-    summary="images of one k-means cluster of the condition attract",
+    summary="images of one k-means cluster of the condition attract each other",
     paper=f"{PAPER}, after Tsai et al. 2021",
     equation="Eq. 3",
     hyperparameters={"temperature": TEMPERATURE, **CLUSTERS},

@@ -141,7 +141,7 @@ BIASCON = Method(
 )
 SOFTCON = Method(
     name="softcon",
-    summary="BiasCon without bias labels: positives weigh by how unlike their bias features are",
+    summary="BiasCon without bias labels: positives weigh more, the less similar their bias features are",
     paper="Hong and Yang 2021",
     equation="soft bias-contrastive loss",
     hyperparameters={
@@ -154,7 +154,7 @@ SOFTCON = Method(
 )
 END = Method(
     name="end",
-    summary="cross-entropy, and features that tell classes apart but not biases",
+    summary="cross-entropy, and features that separate classes but not biases",
     paper="EnD (Tartaglione et al. 2021)",
     equation="R_perp and R_par",
     hyperparameters={

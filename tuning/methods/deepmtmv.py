@@ -103,7 +103,7 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
 
 METHOD = Method(
     name="deepmtmv",
-    summary="labels are tasks that share layers, and part where they find other objects hard",
+    summary="labels are tasks that share layers, until they find different objects hard",
     paper="DeepMTMV (Zheng et al. 2019); a baseline of HeroCon",
     equation="its released code, model.py",
     hyperparameters={

@@ -113,7 +113,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="dfa",
-    summary="features of class and bias apart; a class is learned beside swapped bias features",
+    summary="separate features of class and bias; classes are also learned with swapped bias features",
     paper="DFA (Lee et al. 2021)",
     equation="Eq. 1-4",
     hyperparameters={

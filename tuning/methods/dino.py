@@ -1,4 +1,4 @@
-"""DINO: a student predicts what a momentum teacher, centred and sharpened, says of another crop."""
+"""DINO: a student predicts the centred and sharpened output of a momentum teacher on another crop."""
 
 from collections.abc import Callable
 
@@ -113,7 +113,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="dino",
-    summary="a student predicts what a momentum teacher, centred and sharpened, says of another crop",
+    summary="a student predicts the centred and sharpened output of a momentum teacher on another crop",
     paper="DINO (Caron et al. 2021)",
     equation="Eq. 1-4",
     hyperparameters={

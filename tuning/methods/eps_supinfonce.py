@@ -11,7 +11,7 @@ PAPER = "eps-SupInfoNCE + FairKL (Barbano et al. 2023)"
 EPS_INFONCE = loss_method(
     EpsInfoNCE,
     name="eps-infonce",
-    summary="two views attract until a margin ahead of all other images",
+    summary="two views are closer than all other images, by a margin",
     paper=PAPER,
     equation="Eq. 2",
     hyperparameters=MARGIN,
@@ -27,7 +27,7 @@ EPS_SUPCON = loss_method(
 EPS_SUPINFONCE = loss_method(
     EpsSupInfoNCE,
     name="eps-supinfonce",
-    summary="images of one class attract until a margin ahead of all other classes",
+    summary="images of one class are closer than those of other classes, by a margin",
     paper=PAPER,
     equation="Eq. 4; variants of Eq. 17",
     hyperparameters={**MARGIN, "variant": "which of Eq. 17's four forms"},

@@ -104,7 +104,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="hex",
-    summary="a classifier that learns without what the texture of an image explains of its logits",
+    summary="a classifier whose logits exclude what the texture of an image explains",
     paper="HEX (Wang et al. 2019)",
     equation="Eq. 3, 4",
     hyperparameters={

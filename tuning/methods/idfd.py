@@ -97,7 +97,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="idfd",
-    summary="every image is a class of its own, against a memory of all; features are decorrelated",
+    summary="every image is its own class, compared with a memory of all; features are decorrelated",
     paper="IDFD (Tao et al. 2021), a baseline of Cl-InfoNCE (Tsai et al. 2022)",
     equation="L_I + alpha L_F, Section 3",
     hyperparameters={

@@ -81,7 +81,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="l-softmax",
-    summary="a linear classifier that tells its classes apart by a whole multiple of the angle",
+    summary="a linear classifier with a margin: an integer multiple of the angle to the class",
     paper="L-Softmax (Liu et al. 2016)",
     equation="Eq. 4-6",
     hyperparameters={

@@ -80,7 +80,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="learned-mixin",
-    summary="a classifier learns in an ensemble with a biased one, and predicts without it",
+    summary="a classifier is trained in an ensemble with a biased one, and predicts without it",
     paper="LearnedMixin+H (Clark et al. 2019)",
     equation="section 3, Learned-Mixin and the entropy penalty H",
     hyperparameters={

@@ -81,7 +81,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="lff",
-    summary="a classifier learns most from the images that a biased one fails on",
+    summary="a classifier learns most from the images on which a biased classifier fails",
     paper="LfF (Nam et al. 2020)",
     equation="Algorithm 1",
     hyperparameters={

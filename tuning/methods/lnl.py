@@ -120,7 +120,7 @@ def _channels(encoder: Encoder, tap: Tap, spec: DatasetSpec) -> int:
 
 METHOD = Method(
     name="lnl",
-    summary="features from which a predictor cannot learn the bias, by gradient reversal and its entropy",
+    summary="features from which a predictor cannot learn the bias, by gradient reversal and entropy",
     paper="LNL (Kim et al. 2019)",
     equation="the min-max objective of section 3",
     hyperparameters={

@@ -145,7 +145,7 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
 
 METHOD = Method(
     name="mib",
-    summary="two views' random codes share information and hold little else; a classifier reads them",
+    summary="random codes of two views share information and contain little else; a classifier reads them",
     paper="MIB (Federici et al. 2020); a baseline of HeroCon",
     equation="L_MIB",
     hyperparameters={

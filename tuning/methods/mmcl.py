@@ -6,7 +6,7 @@ from contrasweep.tuning.methods.from_loss import loss_method
 METHOD = loss_method(
     MMCL,
     name="mmcl",
-    summary="negatives weigh by how they support the margin between them and the anchor",
+    summary="negatives are weighted as support vectors of the margin between them and the anchor",
     paper="MMCL (Shah et al. 2022)",
     equation="the SVM's dual and its closed form",
     hyperparameters={

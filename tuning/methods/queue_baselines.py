@@ -76,7 +76,7 @@ ALIGN_UNIFORM_MOCO = Method(
 )
 HARDNEG_MOCO = Method(
     name="hardneg-moco",
-    summary="of a queue of older keys, those closest to the query weigh most",
+    summary="negatives come from a queue of older keys; those closest to the query weigh most",
     paper="Robinson et al. 2021; a baseline of CACR (HN-CL)",
     equation="Eq. 4, over a queue",
     hyperparameters={

@@ -58,7 +58,7 @@ def _branch(kind: str, width: int, classes: int) -> tuple[nn.Module, nn.Module]:
 
 METHOD = Method(
     name="rubi",
-    summary="a branch that knows the bias masks the logits, so that what it knows is not learned",
+    summary="a branch that knows the bias masks the logits, so that the encoder does not learn the bias",
     paper="RUBi (Cadene et al. 2019)",
     equation="L_QM + L_QO",
     hyperparameters={

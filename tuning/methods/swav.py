@@ -113,7 +113,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="swav",
-    summary="a view's balanced assignment to prototypes is predicted from its other crops",
+    summary="the balanced assignment of a view to prototypes is predicted from other crops",
     paper="SwAV (Caron et al. 2020)",
     equation="Eq. 1-6",
     hyperparameters={

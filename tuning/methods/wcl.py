@@ -29,7 +29,7 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
 
 METHOD = Method(
     name="wcl",
-    summary="two views attract; on a second head, images that nearest neighbours connect attract",
+    summary="two views attract; on a second head, images connected by nearest neighbours attract",
     paper="WCL (Zheng et al. 2021), a baseline of Cl-InfoNCE (Tsai et al. 2022)",
     equation="L_NCE + L_swap, Section 3, without multi-crop",
     hyperparameters={
