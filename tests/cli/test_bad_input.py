@@ -105,7 +105,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--resume"], ["need the study's --name"]),
         (["--resume", "--name", "x"], ["METHOD... is missing", "`contrasweep studies` says which"]),
         (["infonce", "--set", "lam=1", "views.size=32"], ["views.size=32 is a setting"]),
-        (["infonce", "--epochs", "0"], ["No --data was given: colour-digits is taken."]),
+        (["infonce", "--epochs", "0"], ["No --data was given: the sweep uses colour-digits."]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
     ],
 )

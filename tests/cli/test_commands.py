@@ -137,9 +137,9 @@ def test_show_says_by_which_score_trials_were_stopped(run: Run, tmp_path: Path) 
 def test_fewer_trials_than_asked_for_are_remarked(run: Run, tmp_path: Path, asked: list[str]) -> None:
     write_study(tmp_path / "results", [0.6, 0.9, None])
     said = run(*asked, "written", "--top", "5").stderr
-    assert "2 of the best 5 of written: no more of its trials have completed." in said
+    assert "2 of the best 5 of written: no other trials have completed." in said
     said = run(*asked, "written", "--top", "2", "--where", "accuracy>0.8").stderr
-    assert "1 of the best 2 of written: no more of its trials have completed and meet the conditions." in said
+    assert "1 of the best 2 of written: no other trials have completed and meet the conditions." in said
     assert "of the best" not in run(*asked, "written", "--top", "2").stderr
 
 

@@ -131,7 +131,7 @@ def test_the_commands_show_who_keeps_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert [row["keeps"] for row in rows] == ["yes", "no", "yes", "no"]
     best = run(app, ["best", STUDY, "--results", str(tmp_path), "--top", "3"])
     assert "val.colour_mse >= 200" in best.output
-    assert "no more of its trials have completed and meet the conditions" in " ".join(best.output.split())
+    assert "no other trials have completed and meet the conditions" in " ".join(best.output.split())
 
 
 def test_the_search_learns_how_far_past_trials_break_it(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_the_command_says_how_much_was_new(
     words += ["--results", str(tmp_path / "results")]
     first, second = (CliRunner().invoke(app, words) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert "5 runs of the tracker, with the study itself: all sent." in first.output
+    assert "5 runs in the tracker, including the study itself: all sent." in first.output
     assert "nothing is new." in second.output
     refused = CliRunner().invoke(app, ["track", "study-2", *words[2:]])
     assert refused.exit_code == 2

@@ -66,7 +66,7 @@ def export(
     run, reader = found.run, FORMATS[form].reader
     which = "" if run is None else f" of {run.study}, trial {run.trial}, seed {run.seed}"
     say(f"The encoder{which} is in {output}: {', '.join(written)}.")
-    say(f"README.md has its scores, and the lines by which {reader} loads it.")
+    say(f"README.md has its scores, and an example that loads it with {reader}.")
     if push is not None:
         remark(f"Sending it to {push} ...")
         say(f"Sent to {folder.push(output, push)}")

@@ -123,7 +123,7 @@ def show(
     searched = [parameter.name for parameter in record.space.searched]
     print_rows(f"Trials of {study}", _shown(rows, searched), footer=_below_trials(record, tables, rows))
     if plot is not None:
-        say(f"Drawn: {plot}")
+        say(f"Wrote {plot}")
 
 
 def _below_trials(
@@ -210,7 +210,7 @@ def remark_on_fewer(selected: "Sequence[SelectedTrial]", top: int | None) -> Non
     if top is not None and len(selected) < top:
         study = selected[0].study
         ended = "completed and meet the conditions" if selected[0].conditions else "completed"
-        remark(f"{len(selected)} of the best {top} of {study}: no more of its trials have {ended}.")
+        remark(f"{len(selected)} of the best {top} of {study}: no other trials have {ended}.")
 
 
 def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str:

@@ -178,7 +178,7 @@ def sweep(
         raise InputError("--retry-failed goes with --resume or --extend: a new study has no failed trial")
     dataset = data or DEFAULT_DATASET
     if data is None:
-        remark(f"No --data was given: {DEFAULT_DATASET} is taken.")
+        remark(f"No --data was given: the sweep uses {DEFAULT_DATASET}.")
     if space is not None:
         rules["space"] = space_of_file(space, methods, dataset, values)
     asked = {**given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}

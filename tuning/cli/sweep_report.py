@@ -168,7 +168,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
             "which are optimistic: test them on fresh seeds.",
         )
         if any(row["failed"] for row in rows):
-            warn("some trials failed; `contrasweep show STUDY` says why.")
+            warn("some trials failed; `contrasweep show STUDY` lists the errors.")
         for result in (one for one in done.results if one.plan.name not in failed):
             say(f"Next: contrasweep run {result.plan.name}{results_option(results)} --seeds 5")
     if failed:

@@ -48,5 +48,5 @@ def track(
 
 
 def _tell(runs: int, changed: int) -> None:
-    told = f"sent {changed}, the others were there already" if 0 < changed < runs else "all sent"
-    say(f"{runs} runs of the tracker, with the study itself: {told if changed else 'nothing is new'}.")
+    told = f"sent {changed}; the others were already there" if 0 < changed < runs else "all sent"
+    say(f"{runs} runs in the tracker, including the study itself: {told if changed else 'nothing is new'}.")
