@@ -78,7 +78,7 @@ def test_a_stopped_search_opens_with_what_its_rungs_say(stopped_search: Sensitiv
     page = page_of(stopped_search)
     opened = page[page.index("In short") : page.index("<h2", page.index("section-2-title"))]
     assert "At epoch 1, which all 60 trials reached, val.ridge_accuracy depends on a (" in opened
-    assert "foretells" in opened
+    assert "Epoch 1 predicts" in opened
     # One line in one section for each analysis that lacks trials.
     assert page.count("Too few to tell</h2>") == 1
     assert "Seed noise</h2>" not in page

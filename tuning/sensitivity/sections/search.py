@@ -115,7 +115,7 @@ def _links_figure(found: Fidelity) -> go.Figure:
     figure.update_yaxes(tickvals=rows, ticktext=labels, range=[-0.6, len(links) - 0.4])
     figure.update_xaxes(range=[-1.05, 1.05] if min(e.estimated_low for e in links) < 0 else [0, 1.05])
     return figure.update_layout(
-        title="How far a rung foretells later ones",
+        title="How well a rung predicts later ones",
         xaxis_title="rank correlation",
         yaxis_title="epoch",
         height=190 + 46 * len(links),

@@ -35,7 +35,7 @@ def _stage(one: StudySensitivity, stage: StageSensitivity) -> str:
         said += "; the others show no evidence" if any(e.verdict == "no evidence" for e in found) else ""
     elif perhaps:
         said = (
-            f"{metric} may depend on {_named(perhaps)}, but chance among {len(found)} parameters may be all"
+            f"{metric} may depend on {_named(perhaps)}, but this may be chance among {len(found)} parameters"
         )
     else:
         said = f"no parameter shows evidence of an effect on {metric}"
@@ -65,7 +65,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _foretold(one: StudySensitivity) -> Iterator[str]:
-    """Yield how far the first rung foretells the latest stage of which anything is known."""
+    """Yield how well the first rung predicts the latest stage of which anything is known."""
     if not isinstance(one.fidelity, TooFew) and one.fidelity.links:
         first = one.fidelity.links[0].epoch
         yield _link_line([link for link in one.fidelity.links if link.epoch == first][-1])
@@ -77,9 +77,9 @@ def _link_line(link: RungFidelity) -> str:
         f"{link.estimated_high:.2f}) over all trials, estimated from the {link.trials} that reached both"
     )
     if link.verdict == "too few to tell":
-        return f"How far epoch {link.epoch} foretells {link.later_name} is open: {numbers}."
+        return f"It is unclear how well epoch {link.epoch} predicts {link.later_name}: {numbers}."
     how = "well" if link.verdict == "safe" else "badly"
-    return f"Epoch {link.epoch} foretells {link.later_name} {how}: {numbers}."
+    return f"Epoch {link.epoch} predicts {link.later_name} {how}: {numbers}."
 
 
 def _lacking(one: StudySensitivity) -> Iterator[str]:
