@@ -62,8 +62,8 @@ def stability(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Also write the configuration that each study selects at each budget there, as files "
-            "for run: STUDY-BUDGET.yaml.",
+            help="Folder for the configurations that each study selects at each budget, as files for run: "
+            "STUDY-BUDGET.yaml.",
         ),
     ] = None,
     results: Results = RESULTS,

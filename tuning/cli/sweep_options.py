@@ -61,7 +61,7 @@ Keep = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METRIC>=NUMBER",
-        help="Search the best trial among those that satisfy this condition (or <=, >, <); may be repeated.",
+        help="Search for the best trial that satisfies this condition (or <=, >, <); may be repeated.",
     ),
 ]
 AshaMetric = Annotated[

@@ -46,6 +46,6 @@ Tmp = Annotated[
     typer.Option(
         metavar="FOLDER",
         callback=_when_given,
-        help="Folder for temporary files, of Ray too; default: $TMPDIR, then /tmp.",
+        help="Folder for temporary files, including those of Ray; default: $TMPDIR, then /tmp.",
     ),
 ]
