@@ -80,9 +80,9 @@ def _head(one: StudySensitivity, record: StudyRecord) -> Iterator[str]:
     o = one.observations
     yield f"# {record.method} on {record.dataset}: a worked example of a sensitivity page"
     yield (
-        "Rendered by `python -m docs.sensitivity_example` from the rows in `sensitivity/`; no number "
-        "here was typed in. What each analysis is: [sensitivity](sensitivity.md). The sweep, and the "
-        "page:"
+        "This page shows the sensitivity analysis of a real search; [sensitivity](sensitivity.md) explains "
+        "each analysis. `python -m docs.sensitivity_example` renders it from the rows in `sensitivity/`. "
+        "These commands ran the sweep and write the page:"
     )
     yield f"    {record.command}\n    contrasweep sensitivity {record.name} --results docs/sensitivity"
     yield (

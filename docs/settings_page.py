@@ -16,10 +16,11 @@ _PAGE = Path(__file__).parent / "settings.md"
 _ORIGINS = ("paper", "released code", "ours")
 _HEAD = """# The settings of the presets, and where each comes from
 
-`contrasweep sweep METHOD --data DATASET --preset` and `contrasweep train FILE --preset` start from these
-settings. Rendered by `python -m docs.settings_page` from `search_spaces/presets/`. Each setting has one
-source: a place in a paper, a file of its authors' released code, or our own choice with its reason. Where the
-paper and its code disagree, the source says which one the preset follows.
+This page lists the settings of each preset, and the source of each setting. `contrasweep sweep METHOD --data
+DATASET --preset` and `contrasweep train FILE --preset` start from these settings. A source is a place in a
+paper, a file of its authors' released code, or our own choice with its reason. If a paper and its code
+disagree, the source says which of them the preset follows. `python -m docs.settings_page` renders this page
+from `search_spaces/presets/`.
 
 """
 
