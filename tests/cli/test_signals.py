@@ -4,7 +4,7 @@ import os
 import pty
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,14 @@ import pytest
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import SweepStopped
 from contrasweep.tuning.ray.signals import Stopped, keeping_handlers, stopping_on_signals, told_in_notebooks
+
+
+@pytest.fixture(autouse=True)
+def nohup_is_off() -> Iterator[None]:
+    """Under `nohup`, the tests would start with SIGHUP ignored, and what is ignored stays so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def exit_code(command: Callable[..., None], **options: object) -> int:
