@@ -1,5 +1,6 @@
 """Commands that run as a whole in a cluster, through Ray's client."""
 
+import gc
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ray.cluster_utils import Cluster
@@ -18,7 +20,8 @@ from typer.main import get_command
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.cli.elsewhere import check_places, named_files, with_files, without_address
 from contrasweep.tuning.cli.typed import TYPED
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.ray import client
 from contrasweep.tuning.ray.client import _follow, name_there, run_there
 from contrasweep.tuning.ray.cluster import our_code
 from contrasweep.tuning.store import ResultsStore
@@ -107,6 +110,35 @@ def test_nobody_at_a_client_address_says_what_to_start() -> None:
         InputError, match=r"no Ray cluster answers at ray://127\.0\.0\.1:9 .*ray start --head"
     ):
         run_there("ray://127.0.0.1:9", ["sweep"], [], {}, lambda stream, text: None)
+
+
+def test_what_an_earlier_sweep_left_is_collected_before_the_client_connects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Objects of Ray Tune ask Ray a question when they are collected; Ray's client would never answer."""
+    calls: list[str] = []
+
+    class Left:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            calls.append("collected")
+
+    def start_ray(*_: Any, **__: Any) -> None:
+        calls.append("init")
+        raise ConnectionError
+
+    monkeypatch.setattr(client, "refuse_silence", lambda address: None)
+    monkeypatch.setattr(client, "start_ray", start_ray)
+    gc.disable()
+    try:
+        Left()
+        with pytest.raises(SweepFailed):
+            run_there("ray://127.0.0.1:9", ["sweep"], [], {}, lambda stream, text: None)
+    finally:
+        gc.enable()
+    assert calls == ["collected", "init"]
 
 
 @pytest.fixture

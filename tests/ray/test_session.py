@@ -1,6 +1,5 @@
 """Ray is started again on a machine that is too busy at first."""
 
-import gc
 import os
 import tempfile
 from contextlib import nullcontext
@@ -63,22 +62,3 @@ def test_a_full_disk_is_told_before_ray_starts(
     with pytest.raises(SweepFailed, match="no temporary file can be written"), cluster.local_ray(1):
         pass
     assert not ray_that_fails
-
-
-def test_what_an_earlier_sweep_left_is_collected_before_ray_starts(ray_that_fails: list[str]) -> None:
-    """Objects of Ray Tune ask Ray a question when they are collected; Ray's client would never answer."""
-
-    class Left:
-        def __init__(self) -> None:
-            self.itself = self
-
-        def __del__(self) -> None:
-            ray_that_fails.append("collected")
-
-    gc.disable()
-    try:
-        Left()
-        cluster.start_ray(lambda error: error)
-    finally:
-        gc.enable()
-    assert ray_that_fails == ["collected", "init"]

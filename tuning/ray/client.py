@@ -4,6 +4,7 @@ Tune's driver must be in the cluster. So the command runs there, with our code a
 Its output and its exit code come back.
 """
 
+import gc
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,9 @@ def run_there(
             shutil.copy(file, there)
         try:
             given = {"working_dir": folder, "py_modules": [str(our_code())]}
+            # An earlier sweep of this process leaves objects of Ray Tune in cycles. When they are collected,
+            # they ask Ray a question: while the client connects, it would wait for the answer for ever.
+            gc.collect()
             # The cluster starts a server for each client, which may fail on a busy machine.
             start_ray(
                 no_cluster(address), again=(ConnectionAbortedError,), address=address, runtime_env=given

@@ -3,7 +3,6 @@
 Of a cluster: find it, and send our code to its nodes; `nodes` checks that they see our files.
 """
 
-import gc
 import logging
 import os
 import shutil
@@ -127,9 +126,6 @@ def start_ray(
     An error of the types `again` is tried again, `STARTS` times in all; any other, and the last, is raised as
     `refusal` words it.
     """
-    # An earlier sweep of this process leaves objects of Ray Tune in cycles. When they are collected, they ask
-    # Ray a question: while a client connects, it would wait for the answer for ever.
-    gc.collect()
     for attempt in range(1, STARTS + 1):
         try:
             # The store has the error of each trial in one line. Ray would print each with its stack.
