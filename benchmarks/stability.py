@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from contrasweep.tuning.stability.analysis import aligned, drawn_pools
 from contrasweep.tuning.stability.chances import Outcome, chosen_weights, paired_outcome, ranks_of
+from contrasweep.tuning.stability.choices import chosen_place
 from contrasweep.tuning.stability.pool_file import read_pool_file
 from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.stability.variance import variance_parts
@@ -152,7 +153,7 @@ class Finals:
     def scores(self, method: str, budget: int, column: str = "accuracy") -> dict[int, float]:
         """Return the scores by seed of the configuration that the first `budget` trials chose."""
         study = self._group.studies[method]
-        trial = int(study.trial[np.argmax(study.select[:budget])])
+        trial = int(study.trial[chosen_place(study.select, budget)])
         return {
             row["seed"]: row[column] for row in self._rows if (row["method"], row["trial"]) == (method, trial)
         }

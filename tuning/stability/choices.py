@@ -11,7 +11,13 @@ from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.planning.best_config import best_yaml
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.stability.tried import Tried
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
+
+
+def chosen_place(select: Floats, budget: int) -> int:
+    """Return which of the first `budget` trials has the highest select score; of equal ones the earliest."""
+    return int(np.argmax(select[:budget]))
 
 
 def write_choices(
@@ -30,7 +36,7 @@ def write_choices(
         completed = [trial in by_number for trial in study.trial.tolist()]
         select = np.where(completed, study.select, -np.inf)
         for budget in budgets:
-            place = int(np.argmax(select[:budget]))
+            place = chosen_place(select, budget)
             if not completed[place]:
                 raise InputError(
                     f"--choices: the first {budget} trials of {study.study} have all failed; "
