@@ -36,10 +36,10 @@ def advice(study: Study) -> Iterator[str]:
     sentences = (_best, _plain, _colour, _signs, _untrained, _views, _alarm)
     yield "\n".join(f"- {text}" for text in borne_out(one(study) for one in sentences))
     yield (
-        "What to do: label some images, even if they are few, and let a sweep choose by their accuracy "
-        "(nothing here measures how few suffice). Without any label, search one method by `val.rankme`, "
-        "which agreed with the accuracy most often, keep learning rates low, and look at what the encoder "
-        "finds alike (`contrasweep embed`) before you use it."
+        "What to do: label some images, even if only a few, and let a sweep choose by their accuracy. (We "
+        "did not measure how few are enough.) Without any label, search one method by `val.rankme`, which "
+        "agreed with the accuracy most often, and keep learning rates low. Before you use the encoder, look "
+        "at which images it finds similar (`contrasweep embed`)."
     )
 
 
@@ -62,8 +62,8 @@ def _best(study: Study) -> Advice:
     )
     return Advice(
         f"**No score here replaces labels.** A trial picked at random loses {points(random)} points of "
-        f"accuracy against the best of its method and dataset, as a mean over {pairs} such pairs. The trial "
-        f"with the best score loses {losses}: less, but not surely so. By {_code(rest)} it loses more than "
+        f"accuracy against the best of its method and dataset (mean over {pairs} such pairs). The trial with "
+        f"the best score loses less, but not significantly: {losses}. By {_code(rest)}, it loses more than "
         "the random one.",
         bool(better)
         and bool(rest)
@@ -79,9 +79,9 @@ def _plain(study: Study) -> Advice:
     rest = [method for method in within if method not in helped]
     over = {score: over_methods(plain, score, "accuracy") for score in LABEL_FREE}
     return Advice(
-        f"**On plain images, `val.rankme` helps.** On {plain.dataset} its rho is the highest of the five "
-        f"({over['rankme'].rho:.2f}); by method it is above 0 for {_code(helped)}, and unclear for "
-        f"{_code(rest)}.",
+        f"**On plain images, `val.rankme` helps.** On {plain.dataset}, its rank correlation with the "
+        f"accuracy (rho) is the highest of the five scores ({over['rankme'].rho:.2f}). Within one method, "
+        f"it is above 0 for {_code(helped)}, and unclear for {_code(rest)}.",
         max(over, key=lambda score: over[score].rho) == "rankme"
         and over["rankme"].low > 0
         and all(within[method].high > 0 for method in rest),
@@ -97,10 +97,11 @@ def _colour(study: Study) -> Advice:
         for one, choice in picked
     )
     return Advice(
-        "**Spread out is not good.** Features can be spread out by what you do not care for, such as the "
-        "colour and the noise of a background, or be ruined and spread out: label-free scores cannot know. A "
-        f"larger `val.feature_std` goes with a lower accuracy (rho {' and '.join(lower.values())} on "
-        f"{' and '.join(lower)}), and the most spread-out trial is a bad one ({shares}).",
+        "**Spread-out features need not be good.** Something irrelevant can spread them out, such as the "
+        "colour and the noise of a background, and ruined features can be spread out too. Label-free scores "
+        "cannot detect this. A larger `val.feature_std` goes with a lower accuracy "
+        f"(rho {' and '.join(lower.values())} on {' and '.join(lower)}), and the trial with the most "
+        f"spread-out features has a low accuracy ({shares}).",
         bool(lower) and all(choice.lost > 0.2 for _, choice in picked),
     )
 
@@ -116,9 +117,9 @@ def _signs(study: Study) -> Advice:
         for one, _ in against
     ]
     return Advice(
-        "**Even `val.rankme` can point the wrong way.** Within a method its rho is above 0 in "
-        f"{len(along)} of {len(within)} pairs, and below 0 in {len(against)} ({named}). There, a higher "
-        "learning rate lowers the accuracy and raises the rank.",
+        "**Even `val.rankme` can mislead.** Within one method, its rho is above 0 in "
+        f"{len(along)} of {len(within)} pairs, and below 0 in {len(against)} ({named}). In those "
+        f"{len(against)}, a higher learning rate lowers the accuracy and raises the rank.",
         bool(against)
         and len(along) > max(len(against), *others)
         and all(low < -0.5 and up > 0.5 for low, up in rates),
@@ -136,9 +137,9 @@ def _untrained(study: Study) -> Advice:
     }
     told = "; ".join(f"`val.{score}` {_shares(shares)}" for score, shares in said.items())
     return Advice(
-        f"**No score says whether training helped.** Training made {_shares(worse.values())} of the trials "
-        f"on {' and '.join(worse)} worse than the untrained encoder. By the scores it made so many worse: "
-        f"{told}.",
+        f"**No score shows whether training helped.** On {' and '.join(worse)}, training made "
+        f"{_shares(worse.values())} of the trials worse than the untrained encoder. According to the scores, "
+        f"the shares are: {told}.",
         min(worse.values()) > 0.5 and all(min(shares) < 0.5 for shares in said.values()),
     )
 
@@ -149,9 +150,9 @@ def _views(study: Study) -> Advice:
     fixed = over_methods(plain, "lidar", "accuracy", "min_crop")
     free = over_methods(plain, "lidar", "accuracy")
     return Advice(
-        f"**Hold the views fixed for `val.alignment` and `val.lidar`.** On {plain.dataset} they say mostly "
-        f"how small the crops are (rho {alignment.rho:.2f} and {lidar.rho:.2f}). With the crop held fixed, "
-        f"the rho of LiDAR with the accuracy goes from {free.rho:.2f} to {fixed.rho:.2f}.",
+        f"**Fix the views for `val.alignment` and `val.lidar`.** On {plain.dataset}, they mostly measure how "
+        f"small the crops are (rho {alignment.rho:.2f} and {lidar.rho:.2f}). With the crop held fixed, the "
+        f"rho of LiDAR with the accuracy changes from {free.rho:.2f} to {fixed.rho:.2f}.",
         lidar.high < -0.5 and alignment.low > 0.5 and fixed.low > 0 and free.low < 0,
     )
 
@@ -164,9 +165,9 @@ def _alarm(study: Study) -> Advice:
         for one in study.encoders
     )
     return Advice(
-        f"**The warning of a collapse is not enough.** {ruined} trials lost more than half of the untrained "
-        f"encoder's accuracy. `show` calls {called} of them collapsed; the others have a `val.feature_std` "
-        f"of {spread:.2f} or more.",
+        f"**The collapse warning is not enough.** {ruined} trials lost more than half of the untrained "
+        f"encoder's accuracy. `show` calls only {called} of them collapsed; the others have a "
+        f"`val.feature_std` of {spread:.2f} or more.",
         0 < called < ruined / 2 and spread > 0.2,
     )
 

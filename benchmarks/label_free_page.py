@@ -19,17 +19,17 @@ def page(study: Study) -> str:
 def _head(study: Study) -> Iterator[str]:
     yield "# Scores without labels: do they find good encoders?"
     yield (
-        "[Scores that need no label](without-labels.md) can choose among trials. This study hides the "
-        "labels, chooses by such a score, and then looks at the accuracy that was hidden. `python -m "
-        "benchmarks.label_free page` renders this page from [the records](label-free.parquet), a row for "
-        "each trial: no number here was typed in."
+        "[Scores that need no label](without-labels.md) can select trials. This study hides the labels, "
+        "selects a trial by such a score, and then looks at its hidden accuracy. `python -m "
+        "benchmarks.label_free page` renders this page and all its numbers from [the "
+        "records](label-free.parquet), which have a row for each trial."
     )
     trials = len(study.rows)
     yield (
-        f"{trials} trials: the search space of each method, sampled at random (trial 0 has the defaults), "
-        "one seed a trial, none stopped early. Scores are those after the last epoch, on the validation "
-        f"split, {percent(HELD_OUT)} of the training images. The hidden accuracy is that of the usual "
-        "probe on the same split; the test split was never read."
+        f"The study has {trials} trials. They sample the search space of each method at random (trial 0 has "
+        "the defaults), with one seed a trial and without early stopping. Scores are computed after the last "
+        f"epoch, on the validation split ({percent(HELD_OUT)} of the training images). The hidden accuracy "
+        "is that of the usual probe on the same split. The test split was never read."
     )
     lines = []
     for search in SEARCHES:
@@ -40,10 +40,9 @@ def _head(study: Study) -> Iterator[str]:
         )
     yield "\n".join(lines)
     yield (
-        "The questions and the statistics below were written down before the first run, in the docstring of "
-        "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` runs all of it again, one trial "
-        f"at a time; it took {_minutes(study)} minutes of a machine of two cores that was busy "
-        "with other work."
+        "We wrote down the questions and the statistics before the first run, in the docstring of "
+        "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` repeats the study, one trial at a "
+        f"time. It took {_minutes(study)} minutes on a machine with two cores that also did other work."
     )
 
 
@@ -64,21 +63,21 @@ def _sections(study: Study) -> Iterator[str]:
 def _limits(study: Study) -> str:
     chances = [chance_share(one, study.setups[one.dataset]["held_out"]) for one in study.pairs]
     halves = [
-        f"{short(one.dataset)} {points(noise(one, study.setups[one.dataset]['held_out']))}"
+        f"{points(noise(one, study.setups[one.dataset]['held_out']))} points ({short(one.dataset)})"
         for one in study.encoders
     ]
     return "\n".join(
         [
-            "- **Accuracies are noisy.** The best accuracy of a dataset is known to so many points: "
+            "- **Accuracies are noisy.** The best accuracy of a dataset is uncertain by "
             f"{', '.join(halves)}. In {sum(share > 0.5 for share in chances)} of {len(chances)} pairs of "
             "dataset and method, the choice of the held-out images could explain more than half of the "
-            "variance between trials. There a low rho says little, and a loss of a point is a tie.",
+            "variance between trials. There a low rho says little, and a loss of one point is no difference.",
             "- **One seed, one split.** All trials of a dataset share the split and the untrained encoder.",
-            "- **Small and short.** Networks, images and runs are small; the trial with the best score was "
-            "not trained again on fresh seeds. On large images and long runs the scores may do better or "
-            "worse: their authors report that RankMe and LiDAR choose well on ImageNet.",
-            "- **Random configurations.** A sweep that maximises a score looks for its weak spots; a random "
-            "one does not. What `--metric val.rankme` finds may be worse than what it picks here.",
+            "- **Small and short.** Networks and images are small, and runs are short. The trial with the "
+            "best score was not trained again on fresh seeds. On large images and in long runs, the scores "
+            "may do better or worse: their authors report that RankMe and LiDAR choose well on ImageNet.",
+            "- **Random configurations.** A sweep that maximises a score exploits its weaknesses; a random "
+            "search does not. So `--metric val.rankme` may find a worse trial than the one it selects here.",
         ]
     )
 

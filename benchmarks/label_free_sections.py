@@ -32,24 +32,28 @@ FIGURE: Final = RECORDS.parent / "images/label-free.png"
 def _accuracy(study: Study) -> Iterator[str]:
     yield "Does a better score go with a higher accuracy?"
     yield (
-        "Spearman's rho over the trials of all methods of a dataset, with its 95 % interval (bootstrap "
-        "within methods). 1: a better score always goes with a higher accuracy; 0: it says nothing. "
-        "Alignment and uniformity are better when they are smaller; their sign is turned."
+        "The table shows Spearman's rho of score and accuracy over the trials of all methods of a dataset, "
+        "with its 95 % interval (bootstrap within methods). At 1, a better score always goes with a higher "
+        "accuracy; at 0, the score says nothing. Smaller alignment and uniformity are better, so their sign "
+        "is reversed."
     )
     found = {score: [over_methods(one, score, "accuracy") for one in study.encoders] for score in LABEL_FREE}
     rows = [[f"`val.{score}`", *map(_rho, own), above(own, 0.5)] for score, own in found.items()]
     yield pipes(["score", *_names(study.encoders), "above 0.5 everywhere?"], rows)
     yield f"![Each score against the hidden accuracy, by dataset](images/{FIGURE.name})"
     yield (
-        "*Each dot is a trial; to the right is better. The line is the accuracy of the untrained encoder, "
-        "the black bars are its scores (alignment and LiDAR depend on the views, so it has several). A "
-        "trial that collapsed to an alignment of 0 is not on the logarithmic axis.*"
+        "*Each dot is a trial; scores are better to the right. The line is the accuracy of the untrained "
+        "encoder. The black bars are its scores; alignment and LiDAR depend on the views, so there are "
+        "several. A trial that collapsed to an alignment of 0 is not on the logarithmic axis.*"
     )
 
 
 def _within(study: Study) -> Iterator[str]:
-    yield "And among the trials of one method?"
-    yield "The same by method, with Fisher's interval (Bonett and Wright 2000). **Bold**: it is above 0."
+    yield "Is this also true within one method?"
+    yield (
+        "The table shows rho for each method, with Fisher's interval (Bonett and Wright 2000). **Bold**: the "
+        "whole interval is above 0."
+    )
     found = {score: [within_method(one, score) for one in study.pairs] for score in LABEL_FREE}
     rows = [
         [short(one.dataset), f"`{one.methods[0]}`", *(_marked(found[score][place]) for score in LABEL_FREE)]
@@ -65,8 +69,8 @@ def _within(study: Study) -> Iterator[str]:
 def _choice(study: Study) -> Iterator[str]:
     yield "What does it cost to choose by the score?"
     yield (
-        "The best accuracy among the trials, and how many percentage points the trial with the best score "
-        "has less, beside what a trial picked at random has less on average."
+        "The table shows the best accuracy among the trials, and how many percentage points the trial with "
+        "the best score has less. The column `random` is the mean of this loss over all trials."
     )
     yield pipes(
         ["dataset", "method", "best, %", "untrained, %", "random", *LABEL_FREE],
@@ -77,8 +81,9 @@ def _choice(study: Study) -> Iterator[str]:
         ],
     )
     yield (
-        "Over the pairs of dataset and method (p: Wilcoxon's signed-rank test that the score loses as much "
-        "as the random pick, corrected by Holm for the five scores; pairs share datasets, so it is a hint):"
+        "The next table summarises the pairs of dataset and method. p compares the losses of the score and "
+        "of a random trial by Wilcoxon's signed-rank test, corrected by Holm for the five scores. It is only "
+        "a hint, because pairs share datasets."
     )
     rows = [
         [
@@ -91,7 +96,7 @@ def _choice(study: Study) -> Iterator[str]:
         ]
         for score, cost in costs(study.pairs).items()
     ]
-    heads = ["chosen by", "loses, mean", "random loses", "loses at worst", "better than random in", "p"]
+    heads = ["chosen by", "mean loss", "mean loss, random", "largest loss", "better than random in", "p"]
     yield pipes(heads, rows)
 
 
@@ -110,8 +115,8 @@ def _cost_row(one: Encoders) -> list[str]:
 def _untrained(study: Study) -> Iterator[str]:
     yield "Does the score see what training did?"
     yield (
-        "The share of the trials that score worse than their encoder before training. By accuracy, training "
-        "made that share worse; a score that agrees has about the same share."
+        "The table shows the share of the trials that are worse than their encoder before training, by "
+        "accuracy and by score. A score that agrees with the accuracy has about the same share."
     )
     rows = [
         [
@@ -125,11 +130,11 @@ def _untrained(study: Study) -> Iterator[str]:
 
 
 def _colour(study: Study) -> Iterator[str]:
-    yield "On colour data: what is spread out, the digit or the colour?"
+    yield "On colour data: does a better score go with more colour?"
     yield (
-        "Rho of the score with the colour MSE over all methods. The colour MSE is the error of reading the "
-        "background's colour from the features, in squared 8-bit levels: above 0, a better score goes with "
-        "*less* colour; below 0, with more. Beside it, the trial with the best score of all."
+        "The colour MSE is the error of predicting the background's colour from the features, in squared "
+        "8-bit levels. The table shows its rho with the score over all methods: above 0, a better score goes "
+        "with *less* colour; below 0, with more. The last columns show the trial with the best score of all."
     )
     rows = []
     for one in study.coloured:
@@ -160,11 +165,11 @@ def _picked(row: Row) -> list[str]:
 
 
 def _views(study: Study) -> Iterator[str]:
-    yield "How much of the score is the views?"
+    yield "How much does the score depend on the views?"
     yield (
-        "Rho of the score with the smallest crop, `views.min_crop`, which every space searches. Alignment "
-        "and LiDAR compare random views of an image, so they measure the crops too; the accuracy's own rho "
-        "stands in the last line."
+        "The table shows the rho of the score with the smallest crop, `views.min_crop`, which every space "
+        "searches. Alignment and LiDAR compare random views of an image, so they also measure the crops. The "
+        "last line shows the rho of the accuracy."
     )
     rows = [
         [f"`val.{score}`", *(_rho(over_methods(one, score, "min_crop")) for one in study.encoders)]
@@ -173,8 +178,8 @@ def _views(study: Study) -> Iterator[str]:
     own = [_rho(over_methods(one, "accuracy", "min_crop")) for one in study.encoders]
     yield pipes(["", *_names(study.encoders)], [*rows, ["accuracy", *own]])
     yield (
-        "One encoder, many views: the untrained encoder of a dataset is the same in all trials, yet its "
-        "scores differ by the crops of the trial alone, from the smallest to the largest:"
+        "The untrained encoder of a dataset is the same in all trials. Only the crops of the trials change "
+        "its scores, from the smallest to the largest:"
     )
     ranges = [
         [f"`val.{score}`", *(_span(one.column(f"untrained_{score}")) for one in study.encoders)]
@@ -182,8 +187,8 @@ def _views(study: Study) -> Iterator[str]:
     ]
     yield pipes(["score", *map(short, (one.dataset for one in study.encoders))], ranges)
     yield (
-        "Not among the questions, asked after the runs: rho of score and accuracy with the crop held fixed "
-        "(partial rank correlation). It is what a search without `views.min_crop` might see."
+        "We asked for the next two tables only after the runs. The first shows the rho of score and accuracy "
+        "with the crop held fixed (partial rank correlation). A search without `views.min_crop` might see it."
     )
     fixed = [
         [
@@ -198,9 +203,9 @@ def _views(study: Study) -> Iterator[str]:
 
 def _rates(study: Study) -> Iterator[str]:
     yield (
-        "Nor was this: the learning rate changes both. Rho with the learning rate within each method, as a "
-        "mean over the methods of a dataset. Where it has one sign for the accuracy and the other for a "
-        "score, a search by the score goes to the wrong end of the rates."
+        "The learning rate changes both score and accuracy. The second table shows their rho with the "
+        "learning rate within each method, as a mean over the methods of a dataset. If a score and the "
+        "accuracy have opposite signs, a search by the score prefers the wrong learning rates."
     )
     columns = (("accuracy", "accuracy"), *((f"`val.{score}`", score) for score in LABEL_FREE))
     rows = [
@@ -212,7 +217,7 @@ def _rates(study: Study) -> Iterator[str]:
 
 def _failures(study: Study) -> Iterator[str]:
     yield "Failures and collapses"
-    yield "Trials that failed have no scores, so no score can choose them."
+    yield "Failed trials have no scores, so no score can choose them."
     failed = [row for row in study.rows if row["status"] != "completed"]
     yield pipes(
         ["dataset", "method", "trial", "learning rate", "why"],
@@ -222,8 +227,8 @@ def _failures(study: Study) -> Iterator[str]:
         ],
     )
     yield (
-        f"Collapsed, as `show` calls it (`val.feature_std` below {COLLAPSED_STD} or `val.rankme` below "
-        f"{COLLAPSED_RANK:g} after the last epoch). Such trials are part of all figures above:"
+        f"`show` calls a trial collapsed if `val.feature_std` is below {COLLAPSED_STD} or `val.rankme` below "
+        f"{COLLAPSED_RANK:g} after the last epoch. All figures above include such trials:"
     )
     rows = [
         [
@@ -239,11 +244,11 @@ def _failures(study: Study) -> Iterator[str]:
     heads = ["dataset", "method", "collapsed", "their accuracy, %", "accuracy of the others, %"]
     yield pipes(heads, rows) if rows else "None."
     yield (
-        "Not among the questions, asked after the runs: trials whose accuracy fell below half of that of the "
-        "untrained encoder, and how many of them are called collapsed:"
+        "We asked for the next table only after the runs. It counts the trials whose accuracy fell below "
+        "half of the untrained encoder's, and how many of these are called collapsed:"
     )
     yield pipes(
-        ["dataset", "lost more than half", "called collapsed", "RankMe of them, median", "of the others"],
+        ["dataset", "lost more than half", "called collapsed", "their median RankMe", "that of the others"],
         [
             [
                 short(one.dataset),
@@ -255,7 +260,7 @@ def _failures(study: Study) -> Iterator[str]:
             for one in study.encoders
         ],
     )
-    yield "Question 1 without the collapsed trials:"
+    yield "The table of question 1, without the collapsed trials:"
     kept = [one.without(one.collapsed) for one in study.encoders]
     yield pipes(
         ["score", *_names(kept)],
