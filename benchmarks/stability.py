@@ -1,6 +1,6 @@
-"""Judge the hypotheses of docs/studies/stability.md on the pools and the final runs of its first group.
+"""Judge the hypotheses of docs/studies/stability.md on the pools and the final runs of a group.
 
-    python -m benchmarks.stability [--keep RESULTS]
+    python -m benchmarks.stability [GROUP] [--keep RESULTS]
 
 Hypotheses 1 to 7 are looked at in the pools and in 1,000 pools drawn from them with replacement. Each is
 confirmed if it holds in the pool and in 95 % of the drawn ones, contradicted if it holds in neither (5 % at
@@ -28,8 +28,8 @@ from contrasweep.tuning.statistics import LEVEL, Floats, Summary, mean_interval,
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
 STUDIES = Path(__file__).parents[1] / "docs" / "studies"
-POOLS = STUDIES / "stability-colour-digits.parquet"
-FINALS = STUDIES / "stability-colour-digits-finals.parquet"
+GROUPS = ("colour-digits", "colormnist")
+"""The groups that have run; all have the methods that the hypotheses name."""
 BUDGETS = (1, 2, 4, 8, 16, 24, 48)
 RUN_AT = (4, 16, 48)
 """The budgets whose choices were run on fresh seeds."""
@@ -125,8 +125,13 @@ def verdict(holds: NDArray[np.bool_]) -> str:
     return "contradicted" if not holds[0] and share <= 1 - LEVEL else "undecided"
 
 
-def keep_finals(group: Group, store: ResultsStore) -> None:
-    """Write the test accuracies of the group's final runs, and of their untrained encoders, into `FINALS`."""
+def finals_of(group: str) -> Path:
+    """Return the file with the final runs of a group."""
+    return STUDIES / f"stability-{group}-finals.parquet"
+
+
+def keep_finals(group: Group, store: ResultsStore, file: Path) -> None:
+    """Write the test accuracies of the group's final runs, and of their untrained encoders, into a file."""
     rows = [
         {
             "method": method,
@@ -140,15 +145,15 @@ def keep_finals(group: Group, store: ResultsStore) -> None:
         if row["status"] == "completed"
     ]
     rows.sort(key=lambda row: (row["method"], row["trial"], row["seed"]))
-    pq.write_table(pa.Table.from_pylist(rows), FINALS)
+    pq.write_table(pa.Table.from_pylist(rows), file)
 
 
 class Finals:
     """The test accuracies of final runs, by method, trial and seed."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, file: Path) -> None:
         self._group = group
-        self._rows = pq.read_table(FINALS).to_pylist()
+        self._rows = pq.read_table(file).to_pylist()
 
     def scores(self, method: str, budget: int, column: str = "accuracy") -> dict[int, float]:
         """Return the scores by seed of the configuration that the first `budget` trials chose."""
@@ -165,9 +170,8 @@ class Finals:
         return found
 
 
-def print_finals(group: Group) -> None:
+def print_finals(group: Group, finals: Finals) -> None:
     """Print the final runs of all budgets, and hypothesis 8."""
-    finals = Finals(group)
     columns = [*group.methods, "untrained"]
     print(f"\n| chosen from | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for budget in RUN_AT:
@@ -200,17 +204,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("group", nargs="?", choices=GROUPS, default=GROUPS[0])
     parser.add_argument("--keep", help="results folder with the final runs")
     given = parser.parse_args()
-    group = Group(read_pool_file(POOLS))
+    group = Group(read_pool_file(STUDIES / f"stability-{given.group}.parquet"))
     for name, holds in hypotheses(group).items():
         here = "holds" if holds[0] else "does not hold"
         print(
             f"{name}: {here} here, holds in {100 * holds[1:].mean():.1f} % of drawn pools: {verdict(holds)}"
         )
     if given.keep:
-        keep_finals(group, ResultsStore(given.keep))
-    print_finals(group)
+        keep_finals(group, ResultsStore(given.keep), finals_of(given.group))
+    print_finals(group, Finals(group, finals_of(given.group)))
 
 
 if __name__ == "__main__":
