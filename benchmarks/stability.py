@@ -163,9 +163,9 @@ class Finals:
             row["seed"]: row[column] for row in self._rows if (row["method"], row["trial"]) == (method, trial)
         }
 
-    def difference(self, first: str, second: str, budget: int) -> Summary:
-        """Summarise by how much the first method is better, seed by seed."""
-        found = seed_by_seed(self.scores(first, budget), self.scores(second, budget))
+    def difference(self, first: tuple[str, int], second: tuple[str, int]) -> Summary:
+        """Summarise by how much the first is better, seed by seed; both are a method and a budget."""
+        found = seed_by_seed(self.scores(*first), self.scores(*second))
         assert found is not None, "all final runs have the same seeds"
         return found
 
@@ -179,18 +179,32 @@ def print_finals(group: Group, finals: Finals) -> None:
         scores.append(finals.scores(group.methods[0], budget, "untrained"))
         print(f"| {budget} | {' | '.join(_text(summarise(one.values())) for one in scores)} |")
     print()
+    for method in group.methods:
+        trials = [group.studies[method].trial[chosen_place(group.studies[method].select, n)] for n in RUN_AT]
+        if trials[-1] != trials[-2]:
+            gained = finals.difference((method, RUN_AT[-1]), (method, RUN_AT[-2]))
+            print(f"{method}, chosen from {RUN_AT[-1]} less from {RUN_AT[-2]}: {_interval(gained)}")
     agrees, denied = True, False
     for pair in combinations(group.methods, 2):
         for first, second in (pair, pair[::-1]):
             if group.stable(first, second)[0]:
-                found = finals.difference(first, second, RUN_AT[-1])
-                low, high = mean_interval(found) or (np.nan, np.nan)
-                agrees, denied = agrees and found.mean > 0, denied or high < 0
+                *_, sixteen, most = (finals.difference((first, n), (second, n)) for n in RUN_AT)
+                agrees, denied = agrees and most.mean > 0, denied or _ends(most)[1] < 0
                 print(
-                    f"{first} > {second} is stable; final runs: {found.mean:+.3f} ({low:.3f} to {high:.3f})"
+                    f"{first} > {second} is stable; final runs: {_interval(most)}; "
+                    f"chosen from {RUN_AT[-2]}: {_interval(sixteen)}"
                 )
     said = "contradicted" if denied else "confirmed" if agrees else "undecided"
     print(f"8. where a claim is stable, final runs have the same order: {said}")
+
+
+def _ends(difference: Summary) -> tuple[float, float]:
+    return mean_interval(difference) or (np.nan, np.nan)
+
+
+def _interval(difference: Summary) -> str:
+    low, high = _ends(difference)
+    return f"{difference.mean:+.3f} ({low:.3f} to {high:.3f})"
 
 
 def _text(found: Summary | None) -> str:
