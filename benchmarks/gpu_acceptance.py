@@ -46,8 +46,8 @@ NEEDED = (
 """What every part imports; docs/gpu.md says how to bring what a machine without internet lacks."""
 
 WORDS = {True: "ok", False: "FAILED", None: "not run"}
-GRACE = 5.0
-"""Seconds that the processes of a part may take to end after its time limit."""
+GRACE = 60.0
+"""Seconds that a killed process may take to end: on a busy machine, or with much memory, it takes a few."""
 
 
 def run_apart(part: Part, place: Place, seconds: float) -> dict[str, Any]:
