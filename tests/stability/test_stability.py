@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
 from contrasweep.tuning.stability.pool_file import read_pool_file, write_tried
-from contrasweep.tuning.stability.table import claim_rows, content_of, sentences
+from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, sentences
 from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.stability.variance import variance_parts
 from tests.stability.invented import tried
@@ -66,6 +66,25 @@ def test_select_chooses_and_report_is_compared() -> None:
     assert (np.diff(found.found[1].score.value) < 0).all()
     assert found.found[1].optimism.value[-1] == pytest.approx(2 * SPREAD.max() - 1.2)
     assert found.claims[0].above.value[-1] == 1
+
+
+def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> None:
+    """A is better on the seed that chooses and reports, and worse on both others; C has no other seed."""
+    low, high = np.full((2, 24), 0.4), np.full((2, 24), 0.6)
+    a, b = tried("a", SPREAD + 1, again=low), tried("b", SPREAD, again=high)
+    found = judged(a, b, tried("c", SPREAD - 1))
+    first, second, third = found.claims
+    assert first.stable_from == 1
+    assert first.elsewhere is not None
+    assert first.elsewhere.value == pytest.approx(np.zeros(len(BUDGETS)))
+    assert second.elsewhere is None
+    assert third.elsewhere is None
+    assert [row["claim"] for row in other_seed_rows(found)] == ["a > b"]
+    assert any(line.startswith("On other seeds") for line in sentences(found))
+    apart = judged(replace(a, values=tried("apart", SPREAD, shared=False).values), b).claims[0]
+    assert not apart.paired
+    assert apart.elsewhere is not None
+    assert apart.elsewhere.value == pytest.approx(np.zeros(len(BUDGETS)))
 
 
 def test_untrained_encoders_are_beaten_or_not() -> None:

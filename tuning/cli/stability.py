@@ -133,8 +133,10 @@ def _choices(pools: "Sequence[Tried]", budgets: Sequence[int], folder: Path, res
 
 def _tell(found: "Stability", written: Sequence[Path], as_json: bool) -> None:
     from contrasweep.tuning.stability.table import (
+        ON_OTHER_SEEDS,
         claim_rows,
         content_of,
+        other_seed_rows,
         ranking_rows,
         score_rows,
         sentences,
@@ -152,6 +154,8 @@ def _tell(found: "Stability", written: Sequence[Path], as_json: bool) -> None:
         claim_rows(found),
         footer=" ".join(sentences(found)),
     )
+    if rows := other_seed_rows(found):
+        print_rows(ON_OTHER_SEEDS, rows)
     print_rows("Mean found score, by number of trials", score_rows(found))
     if rows := variance_rows(found):
         print_rows("Deviation of the found score by its source", rows)

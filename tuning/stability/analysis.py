@@ -55,6 +55,8 @@ class JudgedClaim:
         claim: the claim.
         paired: whether both methods were drawn with the same configuration numbers.
         above, below: the chance that the first method's found score is above, and below, the second's.
+        elsewhere: the chance that it is above on the other seeds, where the chosen configurations are scored
+            again (the mean over these seeds); None where one of the studies has none.
         stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
         contrary_from: the same of its contrary.
     """
@@ -63,6 +65,7 @@ class JudgedClaim:
     paired: bool
     above: Series
     below: Series
+    elsewhere: Series | None
     stable_from: int | None
     contrary_from: int | None
 
@@ -134,15 +137,23 @@ def analyse(
     weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
     half = min(map(len, studies)) // 2
 
-    def outcome(claim: Claim) -> Outcome:
+    def outcome(claim: Claim, reports: Sequence[Floats]) -> Outcome:
         first, second = claim.first, claim.second
-        reports = studies[first].report, studies[second].report
         if common:
-            sides = ((ranks[first], reports[0]), (ranks[second], reports[1]))
+            sides = ((ranks[first], reports[first]), (ranks[second], reports[second]))
             return paired_outcome(*sides, many, draws[first])
-        return independent_outcome((weights[first], reports[0]), (weights[second], reports[1]))
+        return independent_outcome((weights[first], reports[first]), (weights[second], reports[second]))
 
-    judged = [_judged(claim, outcome(claim), many, half, bool(common)) for claim in claims]
+    again = [one.again.mean(axis=0) if len(one.again) else one.report for one in studies]
+
+    def judge(claim: Claim) -> JudgedClaim:
+        here = outcome(claim, [one.report for one in studies])
+        elsewhere = None
+        if all(len(studies[side].again) for side in (claim.first, claim.second)):
+            elsewhere = outcome(claim, again)
+        return _judged(claim, here, elsewhere, many, half, bool(common))
+
+    judged = [judge(claim) for claim in claims]
     ranking = None
     if len(studies) > 2:
         reports = [one.report for one in studies]
@@ -200,10 +211,13 @@ def drawn_pools(count: int, place: int, seed: int) -> Ints:
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
 
 
-def _judged(claim: Claim, outcome: Outcome, budgets: Ints, half: int, paired: bool) -> JudgedClaim:
-    above, below = Series.of(outcome.above), Series.of(np.clip(outcome.below, 0, 1))
+def _judged(
+    claim: Claim, here: Outcome, elsewhere: Outcome | None, budgets: Ints, half: int, paired: bool
+) -> JudgedClaim:
+    above, below = Series.of(here.above), Series.of(np.clip(here.below, 0, 1))
     stable, contrary = (stable_from(one.value, budgets, half) for one in (above, below))
-    return JudgedClaim(claim, paired, above, below, stable, contrary)
+    again = None if elsewhere is None else Series.of(elsewhere.above)
+    return JudgedClaim(claim, paired, above, below, again, stable, contrary)
 
 
 def _found(study: Tried, weights: Floats, budgets: Ints, half: int) -> Found:

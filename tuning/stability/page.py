@@ -10,8 +10,10 @@ from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.stability.analysis import Stability
 from contrasweep.tuning.stability.figure import claims_figure, draw_claims
 from contrasweep.tuning.stability.table import (
+    ON_OTHER_SEEDS,
     claim_rows,
     interval_rows,
+    other_seed_rows,
     ranking_rows,
     score_rows,
     sentences,
@@ -57,6 +59,7 @@ def _tables(found: Stability) -> list[tuple[str, Rows]]:
     tables = [
         ("Chance that a claim holds, by number of trials, %", claim_rows(found)),
         ("Its 95 % interval over drawn pools, %", interval_rows(found)),
+        (ON_OTHER_SEEDS, other_seed_rows(found)),
         ("Mean found score", score_rows(found)),
         ("Deviation of the found score by its source", variance_rows(found)),
         ("The ranking of all methods against that of the whole pools", ranking_rows(found)),

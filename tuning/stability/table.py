@@ -11,6 +11,7 @@ from contrasweep.tuning.stability.claims import names_of
 from contrasweep.tuning.stability.variance import PARTS
 
 NOT_BY: Final = "not by {half}"
+ON_OTHER_SEEDS: Final = "Chance that a claim holds on other seeds (interval over drawn pools), %"
 SMALL_POOL: Final = 24
 """Pools of fewer configurations are warned of."""
 
@@ -30,6 +31,19 @@ def claim_rows(found: Stability) -> list[dict[str, str]]:
 def interval_rows(found: Stability) -> list[dict[str, str]]:
     """Return the intervals of the same chances over drawn pools."""
     return [{"claim": one.claim.text, **_by_budget(found, _intervals(one.above))} for one in found.claims]
+
+
+def other_seed_rows(found: Stability) -> list[dict[str, str]]:
+    """Return the chance of each claim on other seeds, with its interval; nothing without other seeds."""
+    rows = []
+    for one in found.claims:
+        if one.elsewhere is not None:
+            chances = [percent(chance) for chance in one.elsewhere.value]
+            cells = [
+                f"{chance} ({ends})" for chance, ends in zip(chances, _intervals(one.elsewhere), strict=True)
+            ]
+            rows.append({"claim": one.claim.text, **_by_budget(found, cells)})
+    return rows
 
 
 def score_rows(found: Stability) -> list[dict[str, str]]:
@@ -106,6 +120,11 @@ def sentences(found: Stability) -> list[str]:
         f"Stable means 95 % from this budget on, of at most {found.half}: beyond half of a pool, its subsets "
         "are too much alike. Intervals are over pools drawn from the given ones with replacement."
     )
+    if any(one.elsewhere is not None for one in found.claims):
+        told.append(
+            "On other seeds: the same configurations are chosen, and the scores of --again are compared, so "
+            "the luck of the seed on which a configuration was chosen does not count."
+        )
     for one in (one.study for one in found.found):
         if one.failed:
             told.append(f"{one.study}: {one.failed} failed trials count as the worst completed one.")
@@ -136,6 +155,7 @@ def content_of(found: Stability) -> dict[str, Any]:
                 "claim": one.claim.text,
                 "above": _series(one.above),
                 "below": _series(one.below),
+                "above_on_other_seeds": None if one.elsewhere is None else _series(one.elsewhere),
                 "stable_from": one.stable_from,
                 "contrary_stable_from": one.contrary_from,
             }
