@@ -85,6 +85,8 @@ def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> N
     assert not apart.paired
     assert apart.elsewhere is not None
     assert apart.elsewhere.value == pytest.approx(np.zeros(len(BUDGETS)))
+    high[1, 3] = np.nan
+    assert judged(a, tried("b", SPREAD, again=high)).claims[0].elsewhere is None
 
 
 def test_untrained_encoders_are_beaten_or_not() -> None:

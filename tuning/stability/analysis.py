@@ -56,7 +56,7 @@ class JudgedClaim:
         paired: whether both methods were drawn with the same configuration numbers.
         above, below: the chance that the first method's found score is above, and below, the second's.
         elsewhere: the chance that it is above on the other seeds, where the chosen configurations are scored
-            again (the mean over these seeds); None where one of the studies has none.
+            again (the mean over these seeds); None where one of the studies lacks a score there.
         stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
         contrary_from: the same of its contrary.
     """
@@ -144,13 +144,12 @@ def analyse(
             return paired_outcome(*sides, many, draws[first])
         return independent_outcome((weights[first], reports[first]), (weights[second], reports[second]))
 
-    again = [one.again.mean(axis=0) if len(one.again) else one.report for one in studies]
+    again = [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
 
     def judge(claim: Claim) -> JudgedClaim:
         here = outcome(claim, [one.report for one in studies])
-        elsewhere = None
-        if all(len(studies[side].again) for side in (claim.first, claim.second)):
-            elsewhere = outcome(claim, again)
+        known = all(np.isfinite(again[side]).all() for side in (claim.first, claim.second))
+        elsewhere = outcome(claim, again) if known else None
         return _judged(claim, here, elsewhere, many, half, bool(common))
 
     judged = [judge(claim) for claim in claims]
