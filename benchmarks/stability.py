@@ -155,10 +155,14 @@ class Finals:
         self._group = group
         self._rows = pq.read_table(file).to_pylist()
 
+    def trial(self, method: str, budget: int) -> int:
+        """Return the trial that the first `budget` trials chose."""
+        study = self._group.studies[method]
+        return int(study.trial[chosen_place(study.select, budget)])
+
     def scores(self, method: str, budget: int, column: str = "accuracy") -> dict[int, float]:
         """Return the scores by seed of the configuration that the first `budget` trials chose."""
-        study = self._group.studies[method]
-        trial = int(study.trial[chosen_place(study.select, budget)])
+        trial = self.trial(method, budget)
         return {
             row["seed"]: row[column] for row in self._rows if (row["method"], row["trial"]) == (method, trial)
         }
@@ -179,20 +183,20 @@ def print_finals(group: Group, finals: Finals) -> None:
         scores.append(finals.scores(group.methods[0], budget, "untrained"))
         print(f"| {budget} | {' | '.join(_text(summarise(one.values())) for one in scores)} |")
     print()
+    *_, fewer, most = RUN_AT
     for method in group.methods:
-        trials = [group.studies[method].trial[chosen_place(group.studies[method].select, n)] for n in RUN_AT]
-        if trials[-1] != trials[-2]:
-            gained = finals.difference((method, RUN_AT[-1]), (method, RUN_AT[-2]))
-            print(f"{method}, chosen from {RUN_AT[-1]} less from {RUN_AT[-2]}: {_interval(gained)}")
+        if finals.trial(method, most) != finals.trial(method, fewer):
+            gained = finals.difference((method, most), (method, fewer))
+            print(f"{method}, chosen from {most} less from {fewer}: {_interval(gained)}")
     agrees, denied = True, False
     for pair in combinations(group.methods, 2):
         for first, second in (pair, pair[::-1]):
             if group.stable(first, second)[0]:
-                *_, sixteen, most = (finals.difference((first, n), (second, n)) for n in RUN_AT)
-                agrees, denied = agrees and most.mean > 0, denied or _ends(most)[1] < 0
+                found, before = (finals.difference((first, n), (second, n)) for n in (most, fewer))
+                agrees, denied = agrees and found.mean > 0, denied or _ends(found)[1] < 0
                 print(
-                    f"{first} > {second} is stable; final runs: {_interval(most)}; "
-                    f"chosen from {RUN_AT[-2]}: {_interval(sixteen)}"
+                    f"{first} > {second} is stable; final runs: {_interval(found)}; "
+                    f"chosen from {fewer}: {_interval(before)}"
                 )
     said = "contradicted" if denied else "confirmed" if agrees else "undecided"
     print(f"8. where a claim is stable, final runs have the same order: {said}")

@@ -137,25 +137,24 @@ def analyse(
     weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
     half = min(map(len, studies)) // 2
 
-    def outcome(claim: Claim, reports: Sequence[Floats]) -> Outcome:
+    def outcome(claim: Claim, scores: Sequence[Floats]) -> Outcome:
         first, second = claim.first, claim.second
         if common:
-            sides = ((ranks[first], reports[first]), (ranks[second], reports[second]))
+            sides = ((ranks[first], scores[first]), (ranks[second], scores[second]))
             return paired_outcome(*sides, many, draws[first])
-        return independent_outcome((weights[first], reports[first]), (weights[second], reports[second]))
+        return independent_outcome((weights[first], scores[first]), (weights[second], scores[second]))
 
+    reports = [one.report for one in studies]
     again = [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
 
     def judge(claim: Claim) -> JudgedClaim:
-        here = outcome(claim, [one.report for one in studies])
         known = all(np.isfinite(again[side]).all() for side in (claim.first, claim.second))
         elsewhere = outcome(claim, again) if known else None
-        return _judged(claim, here, elsewhere, many, half, bool(common))
+        return _judged(claim, outcome(claim, reports), elsewhere, many, half, bool(common))
 
     judged = [judge(claim) for claim in claims]
     ranking = None
     if len(studies) > 2:
-        reports = [one.report for one in studies]
         ranking = agreement(ranks, reports, many, paired=bool(common), subsets=subsets, seed=seed)
     return Stability(
         budgets=many,

@@ -35,15 +35,14 @@ def interval_rows(found: Stability) -> list[dict[str, str]]:
 
 def other_seed_rows(found: Stability) -> list[dict[str, str]]:
     """Return the chance of each claim on other seeds, with its interval; nothing without other seeds."""
-    rows = []
-    for one in found.claims:
-        if one.elsewhere is not None:
-            chances = [percent(chance) for chance in one.elsewhere.value]
-            cells = [
-                f"{chance} ({ends})" for chance, ends in zip(chances, _intervals(one.elsewhere), strict=True)
-            ]
-            rows.append({"claim": one.claim.text, **_by_budget(found, cells)})
-    return rows
+    known = [(one.claim.text, one.elsewhere) for one in found.claims if one.elsewhere is not None]
+    return [
+        {
+            "claim": text,
+            **_by_budget(found, [_with_interval(chances, place) for place in range(len(chances.value))]),
+        }
+        for text, chances in known
+    ]
 
 
 def score_rows(found: Stability) -> list[dict[str, str]]:
@@ -67,13 +66,12 @@ def variance_rows(found: Stability) -> list[dict[str, str]]:
             continue
         for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)).tolist():
             deviations = [number_text(float(value)) for value in np.sqrt(one.parts[place])]
-            share = f"{percent(one.search_share.value[place])} ({_interval(one.search_share, place)})"
             rows.append(
                 {
                     "method": name_of(one, found),
                     "trials": str(found.budgets[place]),
                     **dict(zip(PARTS, deviations, strict=True)),
-                    "search, % of the variance": share,
+                    "search, % of the variance": _with_interval(one.search_share, place),
                 }
             )
     return rows
@@ -155,7 +153,7 @@ def content_of(found: Stability) -> dict[str, Any]:
                 "claim": one.claim.text,
                 "above": _series(one.above),
                 "below": _series(one.below),
-                "above_on_other_seeds": None if one.elsewhere is None else _series(one.elsewhere),
+                "above_on_other_seeds": _series(one.elsewhere),
                 "stable_from": one.stable_from,
                 "contrary_stable_from": one.contrary_from,
             }
@@ -205,6 +203,10 @@ def _interval(series: Series, place: int) -> str:
     return f"{percent(series.low[place])} to {percent(series.high[place])}"
 
 
+def _with_interval(series: Series, place: int) -> str:
+    return f"{percent(series.value[place])} ({_interval(series, place)})"
+
+
 def _found_content(one: Found) -> dict[str, Any]:
     study = one.study
     return {
@@ -219,10 +221,10 @@ def _found_content(one: Found) -> dict[str, Any]:
         "untrained": _plain(study.untrained),
         "score": _series(one.score),
         "optimism": _series(one.optimism),
-        "beats_untrained": None if one.beats_untrained is None else _series(one.beats_untrained),
+        "beats_untrained": _series(one.beats_untrained),
         "beats_untrained_from": one.beats_from,
         "variance": None if one.parts is None else _variance(one.parts),
-        "search_share": None if one.search_share is None else _series(one.search_share),
+        "search_share": _series(one.search_share),
     }
 
 
@@ -237,7 +239,9 @@ def _ranking_content(found: Stability) -> dict[str, Any]:
     return {**{name: _numbers(values) for name, values in named.items()}, "subsets": tau.subsets}
 
 
-def _series(series: Series) -> dict[str, list[float | None]]:
+def _series(series: Series | None) -> dict[str, list[float | None]] | None:
+    if series is None:
+        return None
     return {name: _numbers(getattr(series, name)) for name in ("value", "low", "high")}
 
 
