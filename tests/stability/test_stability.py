@@ -28,11 +28,11 @@ def judged(*pools: Tried, claims: tuple[str, ...] = (), subsets: int = 400):
 def test_a_method_that_is_always_better_is_so_at_every_budget() -> None:
     found = judged(tried("good", SPREAD + 0.3), tried("bad", SPREAD[::-1]))
     claim = found.claims[0]
-    assert claim.above.value == pytest.approx(np.ones(len(BUDGETS)))
-    assert claim.above.low == pytest.approx(np.ones(len(BUDGETS)))
-    assert (claim.stable_from, claim.contrary_from) == (1, None)
+    assert claim.here.above.value == pytest.approx(np.ones(len(BUDGETS)))
+    assert claim.here.above.low == pytest.approx(np.ones(len(BUDGETS)))
+    assert (claim.here.stable_from, claim.here.contrary_from) == (1, None)
     contrary = judged(tried("good", SPREAD + 0.3), tried("bad", SPREAD), claims=("bad > good",)).claims[0]
-    assert (contrary.stable_from, contrary.contrary_from) == (None, 1)
+    assert (contrary.here.stable_from, contrary.here.contrary_from) == (None, 1)
 
 
 def test_pairing_counts() -> None:
@@ -42,9 +42,9 @@ def test_pairing_counts() -> None:
     alone = judged(tried("a", better), tried("bb", SPREAD, shared=False))
     assert paired.paired
     assert paired.common == ("optimizer.lr",)
-    assert paired.claims[0].above.value[0] == pytest.approx(1)
+    assert paired.claims[0].here.above.value[0] == pytest.approx(1)
     assert not alone.paired
-    assert 0.5 < alone.claims[0].above.value[0] < 0.6
+    assert 0.5 < alone.claims[0].here.above.value[0] < 0.6
 
 
 def test_paired_studies_keep_the_trials_that_all_have() -> None:
@@ -65,7 +65,7 @@ def test_select_chooses_and_report_is_compared() -> None:
     found = judged(tried("a", SPREAD, np.full(24, 0.6)), tried("b", SPREAD, 1.2 - SPREAD))
     assert (np.diff(found.found[1].score.value) < 0).all()
     assert found.found[1].optimism.value[-1] == pytest.approx(2 * SPREAD.max() - 1.2)
-    assert found.claims[0].above.value[-1] == 1
+    assert found.claims[0].here.above.value[-1] == 1
 
 
 def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> None:
@@ -74,17 +74,21 @@ def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> N
     a, b = tried("a", SPREAD + 1, again=low), tried("b", SPREAD, again=high)
     found = judged(a, b, tried("c", SPREAD - 1))
     first, second, third = found.claims
-    assert first.stable_from == 1
+    assert first.here.stable_from == 1
     assert first.elsewhere is not None
-    assert first.elsewhere.value == pytest.approx(np.zeros(len(BUDGETS)))
+    assert first.elsewhere.above.value == pytest.approx(np.zeros(len(BUDGETS)))
     assert second.elsewhere is None
     assert third.elsewhere is None
-    assert [row["claim"] for row in other_seed_rows(found)] == ["a > b"]
+    assert (first.elsewhere.stable_from, first.elsewhere.contrary_from) == (None, 1)
+    assert [(row["claim"], row["stable from"]) for row in other_seed_rows(found)] == [
+        ("a > b", "contrary from 1")
+    ]
     assert any(line.startswith("On other seeds") for line in sentences(found))
-    apart = judged(replace(a, values=tried("apart", SPREAD, shared=False).values), b).claims[0]
-    assert not apart.paired
+    unpaired = judged(replace(a, values=tried("apart", SPREAD, shared=False).values), b)
+    assert not unpaired.paired
+    apart = unpaired.claims[0]
     assert apart.elsewhere is not None
-    assert apart.elsewhere.value == pytest.approx(np.zeros(len(BUDGETS)))
+    assert apart.elsewhere.above.value == pytest.approx(np.zeros(len(BUDGETS)))
     high[1, 3] = np.nan
     assert judged(a, tried("b", SPREAD, again=high)).claims[0].elsewhere is None
 
@@ -110,7 +114,7 @@ def test_rankings_agree_with_that_of_the_whole_pools() -> None:
     ranking = judged(*alike, subsets=4000).ranking
     assert ranking is not None
     # Kendall's tau-a is the mean of the pairs' orders, which are known exactly.
-    exact = judged(*alike).claims
+    exact = [one.here for one in judged(*alike).claims]
     signs = [1 if one.above.value[-1] == 1 else -1 if one.below.value[-1] == 1 else 0 for one in exact]
     mean = np.mean(
         [s * (one.above.value - one.below.value) for s, one in zip(signs, exact, strict=True)], axis=0

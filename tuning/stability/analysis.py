@@ -48,26 +48,41 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Chances:
+    """How likely a claim is, by budget.
+
+    Attributes:
+        above, below: the chance that the first method's found score is above, and below, the second's.
+        stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
+        contrary_from: the same of its contrary.
+    """
+
+    above: Series
+    below: Series
+    stable_from: int | None
+    contrary_from: int | None
+
+    @classmethod
+    def of(cls, outcome: Outcome, budgets: Ints, half: int) -> "Chances":
+        """Return the chances of an outcome; a claim becomes stable at `half` or before, or not at all."""
+        above, below = Series.of(outcome.above), Series.of(np.clip(outcome.below, 0, 1))
+        return cls(above, below, *(stable_from(one.value, budgets, half) for one in (above, below)))
+
+
+@dataclass(frozen=True)
 class JudgedClaim:
     """A claim by budget.
 
     Attributes:
         claim: the claim.
-        paired: whether both methods were drawn with the same configuration numbers.
-        above, below: the chance that the first method's found score is above, and below, the second's.
-        elsewhere: the chance that it is above on the other seeds, where the chosen configurations are scored
-            again (the mean over these seeds); None where one of the studies lacks a score there.
-        stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
-        contrary_from: the same of its contrary.
+        here: its chances where the report scores of the chosen configurations are compared.
+        elsewhere: its chances where their scores on the other seeds are compared (the means over these
+            seeds); None where one of the studies lacks a score there.
     """
 
     claim: Claim
-    paired: bool
-    above: Series
-    below: Series
-    elsewhere: Series | None
-    stable_from: int | None
-    contrary_from: int | None
+    here: Chances
+    elsewhere: Chances | None
 
 
 @dataclass(frozen=True)
@@ -137,20 +152,20 @@ def analyse(
     weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
     half = min(map(len, studies)) // 2
 
-    def outcome(claim: Claim, scores: Sequence[Floats]) -> Outcome:
+    def chances(claim: Claim, scores: Sequence[Floats]) -> Chances:
         first, second = claim.first, claim.second
         if common:
             sides = ((ranks[first], scores[first]), (ranks[second], scores[second]))
-            return paired_outcome(*sides, many, draws[first])
-        return independent_outcome((weights[first], scores[first]), (weights[second], scores[second]))
+            return Chances.of(paired_outcome(*sides, many, draws[first]), many, half)
+        apart = ((weights[first], scores[first]), (weights[second], scores[second]))
+        return Chances.of(independent_outcome(*apart), many, half)
 
     reports = [one.report for one in studies]
     again = [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
 
     def judge(claim: Claim) -> JudgedClaim:
         known = all(np.isfinite(again[side]).all() for side in (claim.first, claim.second))
-        elsewhere = outcome(claim, again) if known else None
-        return _judged(claim, outcome(claim, reports), elsewhere, many, half, bool(common))
+        return JudgedClaim(claim, chances(claim, reports), chances(claim, again) if known else None)
 
     judged = [judge(claim) for claim in claims]
     ranking = None
@@ -207,15 +222,6 @@ def drawn_pools(count: int, place: int, seed: int) -> Ints:
     """Return the pool itself, and pools drawn from it with replacement, (1 + POOLS, count)."""
     rng = np.random.default_rng([seed, place])
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
-
-
-def _judged(
-    claim: Claim, here: Outcome, elsewhere: Outcome | None, budgets: Ints, half: int, paired: bool
-) -> JudgedClaim:
-    above, below = Series.of(here.above), Series.of(np.clip(here.below, 0, 1))
-    stable, contrary = (stable_from(one.value, budgets, half) for one in (above, below))
-    again = None if elsewhere is None else Series.of(elsewhere.above)
-    return JudgedClaim(claim, paired, above, below, again, stable, contrary)
 
 
 def _found(study: Tried, weights: Floats, budgets: Ints, half: int) -> Found:

@@ -19,7 +19,7 @@ ROW_PIXELS: Final = 34
 
 def claims_figure(found: Stability) -> go.Figure:
     """Return a map of the claims (rows) by budget (columns) for a page."""
-    chances = [100 * one.above.value for one in found.claims]
+    chances = [100 * one.here.above.value for one in found.claims]
     figure = go.Figure(
         go.Heatmap(
             x=_columns(found),
@@ -51,7 +51,7 @@ def draw_claims(found: Stability, path: Path) -> None:
     from matplotlib.figure import Figure
 
     columns, rows = _columns(found), [one.claim.text for one in found.claims]
-    chances = [100 * one.above.value for one in found.claims]
+    chances = [100 * one.here.above.value for one in found.claims]
     size = (1.6 + 0.085 * max(map(len, rows)) + 0.62 * len(columns), 1.1 + 0.34 * len(rows))
     figure = Figure(figsize=size, layout="constrained", dpi=130)
     axes: Any = figure.subplots()

@@ -6,11 +6,12 @@ from typing import Any, Final
 import numpy as np
 
 from contrasweep.tuning.results.numbers import number_text
-from contrasweep.tuning.stability.analysis import Found, JudgedClaim, Series, Stability
+from contrasweep.tuning.stability.analysis import Chances, Found, Series, Stability
 from contrasweep.tuning.stability.claims import names_of
 from contrasweep.tuning.stability.variance import PARTS
 
 NOT_BY: Final = "not by {half}"
+STABLE_FROM: Final = "stable from"
 ON_OTHER_SEEDS: Final = "Chance that a claim holds on other seeds (interval over drawn pools), %"
 SMALL_POOL: Final = 24
 """Pools of fewer configurations are warned of."""
@@ -21,8 +22,8 @@ def claim_rows(found: Stability) -> list[dict[str, str]]:
     return [
         {
             "claim": one.claim.text,
-            **_by_budget(found, [percent(chance) for chance in one.above.value]),
-            "stable from": stable_text(one, found.half),
+            **_by_budget(found, [percent(chance) for chance in one.here.above.value]),
+            STABLE_FROM: _stable_text(one.here, found.half),
         }
         for one in found.claims
     ]
@@ -30,18 +31,21 @@ def claim_rows(found: Stability) -> list[dict[str, str]]:
 
 def interval_rows(found: Stability) -> list[dict[str, str]]:
     """Return the intervals of the same chances over drawn pools."""
-    return [{"claim": one.claim.text, **_by_budget(found, _intervals(one.above))} for one in found.claims]
+    return [
+        {"claim": one.claim.text, **_by_budget(found, _intervals(one.here.above))} for one in found.claims
+    ]
 
 
 def other_seed_rows(found: Stability) -> list[dict[str, str]]:
-    """Return the chance of each claim on other seeds, with its interval; nothing without other seeds."""
+    """Return the same of each claim on other seeds, with its intervals; nothing without other seeds."""
     known = [(one.claim.text, one.elsewhere) for one in found.claims if one.elsewhere is not None]
     return [
         {
             "claim": text,
-            **_by_budget(found, [_with_interval(chances, place) for place in range(len(chances.value))]),
+            **_by_budget(found, [_with_interval(there.above, place) for place in range(len(found.budgets))]),
+            STABLE_FROM: _stable_text(there, found.half),
         }
-        for text, chances in known
+        for text, there in known
     ]
 
 
@@ -121,7 +125,8 @@ def sentences(found: Stability) -> list[str]:
     if any(one.elsewhere is not None for one in found.claims):
         told.append(
             "On other seeds: the same configurations are chosen, and the scores of --again are compared, so "
-            "the luck of the seed on which a configuration was chosen does not count."
+            "the luck of the seed on which a configuration was chosen does not count. A claim that is stable "
+            "on the first seed and not here depends on that seed."
         )
     for one in (one.study for one in found.found):
         if one.failed:
@@ -151,11 +156,8 @@ def content_of(found: Stability) -> dict[str, Any]:
         "claims": [
             {
                 "claim": one.claim.text,
-                "above": _series(one.above),
-                "below": _series(one.below),
-                "above_on_other_seeds": _series(one.elsewhere),
-                "stable_from": one.stable_from,
-                "contrary_stable_from": one.contrary_from,
+                **_chances_content(one.here),
+                "on_other_seeds": None if one.elsewhere is None else _chances_content(one.elsewhere),
             }
             for one in found.claims
         ],
@@ -176,12 +178,11 @@ def percent(chance: float) -> str:
     return f"{shown:.0f}" if abs(shown - round(shown)) < 0.05 or 1 < shown < 99 else f"{shown:.1f}"
 
 
-def stable_text(one: JudgedClaim, half: int) -> str:
-    """Return from where a claim or its contrary is stable, in words."""
-    if one.stable_from is not None:
-        return str(one.stable_from)
-    if one.contrary_from is not None:
-        return f"contrary from {one.contrary_from}"
+def _stable_text(chances: Chances, half: int) -> str:
+    if chances.stable_from is not None:
+        return str(chances.stable_from)
+    if chances.contrary_from is not None:
+        return f"contrary from {chances.contrary_from}"
     return NOT_BY.format(half=half)
 
 
@@ -205,6 +206,15 @@ def _interval(series: Series, place: int) -> str:
 
 def _with_interval(series: Series, place: int) -> str:
     return f"{percent(series.value[place])} ({_interval(series, place)})"
+
+
+def _chances_content(chances: Chances) -> dict[str, Any]:
+    return {
+        "above": _series(chances.above),
+        "below": _series(chances.below),
+        "stable_from": chances.stable_from,
+        "contrary_stable_from": chances.contrary_from,
+    }
 
 
 def _found_content(one: Found) -> dict[str, Any]:
