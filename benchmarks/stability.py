@@ -2,14 +2,14 @@
 
     python -m benchmarks.stability [GROUP] [--keep RESULTS]
 
-Hypotheses 1 to 7 are looked at in the pools and in 1,000 pools drawn from them with replacement. Each is
-confirmed if it holds in the pool and in 95 % of the drawn ones, contradicted if it holds in neither (5 % at
-most), else undecided. Hypothesis 8 compares final runs seed by seed. `--keep` first writes the final runs in
+Hypothesis 8 compares final runs seed by seed. The others are looked at in the pools and in 1,000 pools drawn
+from them with replacement. Each is confirmed if it holds in the pool and in 95 % of the drawn ones,
+contradicted if it holds in neither (5 % at most), else undecided. `--keep` first writes the final runs in
 a results folder into the file that is read.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -28,8 +28,6 @@ from contrasweep.tuning.statistics import LEVEL, Floats, Summary, mean_interval,
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 
 STUDIES = Path(__file__).parents[1] / "docs" / "studies"
-GROUPS = ("colour-digits", "colormnist")
-"""The groups that have run; all have the methods that the hypotheses name."""
 BUDGETS = (1, 2, 4, 8, 16, 24, 48)
 RUN_AT = (4, 16, 48)
 """The budgets whose choices were run on fresh seeds."""
@@ -48,27 +46,37 @@ class Group:
         drawn = drawn_pools(len(studies[0]), 0, 0)
         ranks = {one.method: ranks_of(one.select) for one in studies}
         self.weights = {one: chosen_weights(ranks[one], self.budgets, drawn) for one in self.methods}
-        sides = {one.method: (ranks[one.method], one.report) for one in studies}
-        self.outcomes = {
-            (first, second): paired_outcome(sides[first], sides[second], self.budgets, drawn)
-            for first, second in combinations(self.methods, 2)
-        }
+        reports = {one.method: (ranks[one.method], one.report) for one in studies}
+        again = {one.method: (ranks[one.method], one.again.mean(axis=0)) for one in studies if len(one.again)}
+        self.pairs = list(combinations(self.methods, 2))
+        self.outcomes, self.elsewhere = (
+            {
+                (first, second): paired_outcome(sides[first], sides[second], self.budgets, drawn)
+                for first, second in self.pairs
+                if first in sides and second in sides
+            }
+            for sides in (reports, again)
+        )
 
     def at(self, budget: int) -> int:
         """Return the place of a budget."""
         return BUDGETS.index(budget)
 
-    def outcome(self, first: str, second: str) -> Outcome:
-        """Return who wins, whatever the order of the pair."""
-        if (first, second) in self.outcomes:
-            return self.outcomes[first, second]
-        other = self.outcomes[second, first]
-        return Outcome(other.below, other.tied)
-
     def stable(self, first: str, second: str) -> NDArray[np.bool_]:
         """Return in which pools the claim is stable from half of the pool or fewer trials."""
-        held = self.outcome(first, second).above[:, self.at(self.half) :] >= LEVEL - 1e-9
+        held = _directed(self.outcomes, first, second).above[:, self.at(self.half) :] >= LEVEL - 1e-9
         return np.asarray(held.all(axis=1))
+
+    def holds_elsewhere(self, first: str, second: str) -> NDArray[np.bool_]:
+        """Return in which pools the claim holds with 95 % on the other seed, at half of the pool."""
+        found = _directed(self.elsewhere, first, second)
+        return np.asarray(found.above[:, self.at(self.half)] >= LEVEL - 1e-9)
+
+    def beats_untrained(self, method: str, budget: int) -> NDArray[np.bool_]:
+        """Return in which pools the found score is above the untrained encoder's with 95 %."""
+        study = self.studies[method]
+        beats = self.weights[method][:, self.at(budget)] @ (study.report > study.untrained).astype(float)
+        return np.asarray(beats >= LEVEL)
 
     def search_share(self, method: str) -> Floats:
         """Return the part of the search in the variance of the found score, (pools, budgets)."""
@@ -85,13 +93,11 @@ class Group:
         return np.asarray(np.mean(signs, axis=0))
 
 
-def hypotheses(group: Group) -> dict[str, NDArray[np.bool_]]:
-    """Return for each hypothesis in which pools it holds."""
+def hypotheses(group: Group, group_name: str) -> dict[str, NDArray[np.bool_]]:
+    """Return for each hypothesis of a group, but the last one, in which pools it holds."""
     four, sixteen, one = group.at(4), group.at(16), group.at(1)
     chances = np.stack([outcome.above[:, one] for outcome in group.outcomes.values()], axis=1)
     tau = group.tau()
-    infonce = group.studies["infonce"]
-    beats = group.weights["infonce"][:, four] @ (infonce.report > infonce.untrained).astype(float)
     flattered = [
         group.weights[name][:, sixteen] @ (study.select - study.report) > 0
         for name, study in group.studies.items()
@@ -100,21 +106,48 @@ def hypotheses(group: Group) -> dict[str, NDArray[np.bool_]]:
         "2. at 1 trial every claim lies between 5 and 95 %": ((chances >= 0.05) & (chances <= 0.95)).all(
             axis=1
         ),
-        "3. fair-cclk > infonce is stable from 24 or fewer": group.stable("fair-cclk", "infonce"),
-        "4. fair-cclk > fair-infonce is not stable from 24 or fewer": ~group.stable(
-            "fair-cclk", "fair-infonce"
-        ),
         "5. tau rises from 4 to 16, and is below 0.8 at 4": (tau[:, sixteen] > tau[:, four])
         & (tau[:, four] < 0.8),
-        "6. InfoNCE does not beat its untrained encoder with 95 % at 4": beats < LEVEL,
         "7. at 16, select is above report for every method": np.all(flattered, axis=0),
     }
     if all(len(study.again) for study in group.studies.values()):
         shares = np.stack([group.search_share(name)[:, four] for name in group.methods], axis=1)
-        found = {
-            "1. at 4 trials, search has most of the variance, for every method": (shares > 0.5).all(axis=1)
-        } | found
-    return found
+        found["1. at 4 trials, search has most of the variance, for every method"] = (shares > 0.5).all(
+            axis=1
+        )
+    return dict(sorted((found | GROUPS[group_name](group)).items()))
+
+
+def of_conditions(group: Group) -> dict[str, NDArray[np.bool_]]:
+    """Return the hypotheses about the methods of CCL-K's comparison."""
+    return {
+        "3. fair-cclk > infonce is stable from 24 or fewer": group.stable("fair-cclk", "infonce"),
+        "4. fair-cclk > fair-infonce is not stable from 24 or fewer": ~group.stable(
+            "fair-cclk", "fair-infonce"
+        ),
+        "6. InfoNCE does not beat its untrained encoder with 95 % at 4": ~group.beats_untrained("infonce", 4),
+    }
+
+
+def of_label_free(group: Group) -> dict[str, NDArray[np.bool_]]:
+    """Return the hypotheses about methods that need no labels."""
+    others = [method for method in group.methods if method != "infonce"]
+    claims = np.sum([group.stable(method, "infonce") for method in others], axis=0)
+    directed = [*group.pairs, *(pair[::-1] for pair in group.pairs)]
+    stable = {pair: group.stable(*pair) for pair in directed}
+    broken = [held & ~group.holds_elsewhere(*pair) for pair, held in stable.items()]
+    beats = [group.beats_untrained(method, 4) for method in group.methods]
+    return {
+        "3d. fewer than half of the claims X > infonce are stable from 24 or fewer": claims < len(others) / 2,
+        "4d. fewer than half of the pairs are stable from 24 or fewer": np.sum(list(stable.values()), axis=0)
+        < len(group.pairs) / 2,
+        "6d. no method beats its untrained encoder with 95 % at 4": ~np.any(beats, axis=0),
+        "9d. some stable pair is below 95 % at 24 on the other seed": np.any(broken, axis=0),
+    }
+
+
+GROUPS = {"colour-digits": of_conditions, "colormnist": of_conditions, "digits": of_label_free}
+"""The groups that have run, each with the hypotheses that name its methods."""
 
 
 def verdict(holds: NDArray[np.bool_]) -> str:
@@ -123,6 +156,14 @@ def verdict(holds: NDArray[np.bool_]) -> str:
     if holds[0] and share >= LEVEL:
         return "confirmed"
     return "contradicted" if not holds[0] and share <= 1 - LEVEL else "undecided"
+
+
+def _directed(outcomes: Mapping[tuple[str, str], Outcome], first: str, second: str) -> Outcome:
+    """Return who wins, whatever the order of the pair."""
+    if (first, second) in outcomes:
+        return outcomes[first, second]
+    other = outcomes[second, first]
+    return Outcome(other.below, other.tied)
 
 
 def finals_of(group: str) -> Path:
@@ -222,11 +263,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("group", nargs="?", choices=GROUPS, default=GROUPS[0])
+    parser.add_argument("group", nargs="?", choices=GROUPS, default="colour-digits")
     parser.add_argument("--keep", help="results folder with the final runs")
     given = parser.parse_args()
     group = Group(read_pool_file(STUDIES / f"stability-{given.group}.parquet"))
-    for name, holds in hypotheses(group).items():
+    for name, holds in hypotheses(group, given.group).items():
         here = "holds" if holds[0] else "does not hold"
         print(
             f"{name}: {here} here, holds in {100 * holds[1:].mean():.1f} % of drawn pools: {verdict(holds)}"
