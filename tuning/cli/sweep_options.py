@@ -88,7 +88,11 @@ Seeds = Annotated[
     int | None, typer.Option(help="Seeds per trial; their mean is its score; default: 1 (Scene: 4).")
 ]
 WarmStart = Annotated[
-    str | None, typer.Option(help="Learn from the trials of these earlier studies (comma-separated names).")
+    str | None,
+    typer.Option(
+        help="Start from these earlier studies (comma-separated names): learn from their trials, or, if they "
+        "searched on another dataset, run their best configurations first."
+    ),
 ]
 Enqueue = Annotated[
     Path | None,

@@ -31,7 +31,7 @@ from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, War
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Trials of earlier studies that fit a new one, with remarks for its user.
+    """Earlier studies: their trials that fit a new one, from which it learns, with remarks for its user.
 
     The new study neither counts them nor has rows of them. Its record keeps them, so that it resumes to the
     same search whatever became of the earlier studies.

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
@@ -30,7 +29,7 @@ from contrasweep.tuning.planning.request import (
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.trial_limits import Limits
-from contrasweep.tuning.planning.warm_start import earlier_trials
+from contrasweep.tuning.planning.warm_start import warm_started
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, check_study_name
@@ -131,7 +130,8 @@ def plan_sweep(
             default; with `validation.split` folds as many as there are parts to hold out.
         keep: conditions such as `colour_mse>=200`: the search looks for the best trial among those that keep
             them all.
-        warm_start: earlier studies in the same results folder whose trials the search learns from.
+        warm_start: earlier studies in the same results folder. The search learns from the trials of those on
+            its dataset; the best configurations of those on other datasets run first.
         enqueue: configurations that run first, after the defaults: values by parameter; what one leaves out
             takes its default.
         storage: URL of a database (`sqlite:///FILE`) through which optuna-dashboard watches the search.
@@ -222,7 +222,7 @@ def plan_sweep(
         created=created,
     )
     check_stop_when(plan.limits, plan.record().require_search())
-    return replace(plan, warm=earlier_trials(plan, warm_start, ResultsStore(results))) if warm_start else plan
+    return warm_started(plan, warm_start, ResultsStore(results)) if warm_start else plan
 
 
 def check_batches(experiment: Experiment, space: Space, workers: int) -> None:

@@ -1,13 +1,16 @@
-"""Read earlier studies: which of their trials a new search can start from."""
+"""Read earlier studies: what a new search can learn from their trials, and which of these it runs first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from itertools import zip_longest
+from typing import Final, Literal
 
 from contrasweep.search_spaces import Fixed, Scalar
-from contrasweep.tuning.errors import InputError, refuse_repeats, told_to_user
+from contrasweep.tuning.errors import InputError, SweepFailed, refuse_repeats, told_to_user
 from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.planning.enqueued import Configuration, whole_configurations
 from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.trials import (
     epoch_means,
     experiment_of,
@@ -16,53 +19,105 @@ from contrasweep.tuning.results.trials import (
     trial_outcomes,
 )
 from contrasweep.tuning.results.violations import violations_of
-from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
+MOST_FIRST: Final = 4
+"""So many configurations of a study on another dataset run first."""
 
-def earlier_trials(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -> WarmStart:
-    """Return the finished and stopped trials of earlier studies whose values fit the plan's space.
+
+def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -> SweepPlan:
+    """Return a plan that starts from earlier studies of its method.
+
+    The search learns from the finished and stopped trials of those on its dataset whose values fit its space.
+    A score on another dataset says nothing of a score here, but what is good there is often good here: the
+    `MOST_FIRST` best configurations of such a study run first, after the defaults. Together, no more than
+    half of the trials run what others found.
 
     A trial fits if its experiment has an allowed value for every parameter of the space.
 
     Raises:
-        InputError: no earlier study is named, one has another method or dataset or lacks a metric of the
-            plan, or is named twice.
+        InputError: no earlier study is named, one is named twice, has another method, has the dataset but
+            lacks a metric of the plan, or has another dataset and no trial that has completed; or a grid is
+            to begin with configurations of its own.
         StoreError: there is no such study.
     """
     with told_to_user("warm start: "):
         refuse_repeats("study", studies)
     found: list[PastTrial] = []
     remarks: list[str] = []
+    first: list[list[Configuration]] = []
     for name in studies:
         earlier = store.study(name)
         _refuse_other(plan, earlier)
-        fitting, skipped = _fitting(plan, earlier, store)
-        taken = f"{name}: {len(fitting)} of its trials are taken"
-        remarks.append(taken + (f", {skipped} do not fit this space" if skipped else ""))
-        remarks += _differences(plan, earlier)
-        found += fitting
+        if earlier.dataset == plan.dataset:
+            fitting, skipped = _fitting(plan, earlier, store)
+            taken = f"{name}: {len(fitting)} of its trials are taken"
+            remarks.append(taken + (f", {skipped} do not fit this space" if skipped else ""))
+            remarks += _differences(plan, earlier)
+            found += fitting
+        else:
+            first.append(_best_fitting(plan, earlier, store))
+            told = f"its {len(first[-1])} best configurations that fit this space run first"
+            remarks.append(f"{name} searched on {earlier.dataset}: {told}")
     numbered = tuple(replace(trial, number=number) for number, trial in enumerate(found))
-    return WarmStart(tuple(studies), numbered, tuple(remarks))
+    return replace(
+        plan,
+        warm=WarmStart(tuple(studies), numbered, tuple(remarks)),
+        enqueued=(*plan.enqueued, *_in_turn(plan, first)),
+    )
 
 
 def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
-    there = earlier.require_search().metrics
-    metrics = ",".join(plan.metrics) if set(plan.metrics) <= set(there) else ",".join(there)
-    wanted = {"method": plan.method, "dataset": plan.dataset, "metric": ",".join(plan.metrics)}
-    given = {"method": earlier.method, "dataset": earlier.dataset, "metric": metrics}
-    for what, value in wanted.items():
-        if given[what] != value:
+    metrics, there = plan.metrics, earlier.require_search().metrics
+    _refuse(earlier, "method", earlier.method, plan.method)
+    if earlier.dataset != plan.dataset:
+        if sampler_of(plan.sampler).exhaustive:
             raise InputError(
-                f"warm start: the {what} of study {earlier.name} is {given[what]}, not {value}: "
-                "its scores say nothing of this search"
+                f"warm start: the best configurations of {earlier.name} would run first, and a grid runs its "
+                "own points only: leave it out"
             )
+        return
+    _refuse(earlier, "metric", ",".join(metrics if set(metrics) <= set(there) else there), ",".join(metrics))
     unknown = [str(this) for this in plan.keep if this.metric not in earlier.columns.metrics]
     if unknown:
         raise InputError(
             f"warm start: study {earlier.name} lacks the metrics of {', '.join(unknown)}: which of its "
             "trials keep that is unknown"
         )
+
+
+def _refuse(earlier: StudyRecord, what: str, given: str, wanted: str) -> None:
+    if given != wanted:
+        raise InputError(
+            f"warm start: the {what} of study {earlier.name} is {given}, not {wanted}: "
+            "its scores say nothing of this search"
+        )
+
+
+def _best_fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> list[Configuration]:
+    """Return the best configurations of a study on another dataset that fit, but for the plan's defaults."""
+    try:
+        ranked = best_trials(store, earlier.name, top=earlier.require_search().trials)
+    except SweepFailed as error:
+        raise InputError(f"warm start: {error}") from None
+    defaults = whole_configurations([{}], plan.space)[0]
+    found: list[Configuration] = []
+    for one in ranked:
+        values = _values_in(plan, one.experiment)
+        if values is not None and values not in (*found, defaults):
+            found.append(values)
+    return found[:MOST_FIRST]
+
+
+def _in_turn(plan: SweepPlan, first: Sequence[Sequence[Configuration]]) -> list[Configuration]:
+    """Return the best configuration of each study, then the second best ones, without repetitions."""
+    found: list[Configuration] = []
+    for one in (one for together in zip_longest(*first) for one in together if one is not None):
+        if one not in (*found, *plan.enqueued):
+            found.append(one)
+    room = max(0, plan.trials // 2 - 1 - len(plan.enqueued))
+    return found[:room]
 
 
 def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:

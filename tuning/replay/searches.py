@@ -5,7 +5,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
@@ -38,6 +38,7 @@ class OwnSearch:
         warmup: the epochs during which the learning rate rises.
         trials: how many trials the search plans; it goes on beyond them.
         seed: of the proposals.
+        first: configurations that run before the proposals, after the defaults.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class OwnSearch:
         warmup: float,
         trials: int,
         seed: int,
+        first: Sequence[Mapping[str, Scalar]] = (),
     ) -> None:
         self._study = SearchStudy(
-            space, sampler=sampler, seed=seed, trials=trials, epochs=epochs, warmup=warmup
+            space, sampler=sampler, seed=seed, trials=trials, epochs=epochs, warmup=warmup, first=first
         )
         self._scheduler = scheduler_of(scheduler, self._study, epochs=epochs, warmup=warmup, halving=halving)
 

@@ -1,0 +1,100 @@
+"""A sweep that starts from studies on other datasets: their best configurations run first."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from tests.studies import PlannedStudy, Run, scored, small_plan
+
+BEST = {"kernel": "rbf", "sigma2": 50.0, "temperature": 0.11}
+SECOND = {"kernel": "laplacian", "sigma2": 20.0, "temperature": 0.22}
+
+
+def write(results: Path, name: str, *runs: Run, dataset: str = "biased-digits", **options: Any) -> SweepPlan:
+    options = {"metric": "accuracy", "epochs": 2, **options}
+    study = PlannedStudy(plan_sweep("fair-cclk", dataset, results=results, name=name, **options))
+    study.write(*runs)
+    return study.plan
+
+
+def run(score: float, status: str = "completed", **values: Any) -> Run:
+    return scored((0.5, 0.55, score), status, values=values)
+
+
+def short(plan: SweepPlan) -> list[float]:
+    """Return the temperatures of what runs first: the runs here differ in them."""
+    return [float(one["temperature"]) for one in plan.enqueued]
+
+
+def test_the_best_of_another_dataset_run_first(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "there",
+        run(0.99),
+        run(0.7, temperature=0.33),
+        run(0.8, **SECOND),
+        run(0.9, **BEST),
+        run(0.95, "stopped", temperature=0.44),
+        run(0.6, temperature=0.55),
+        run(0.5, temperature=0.66),
+    )
+    later = small_plan(tmp_path, warm_start=["there"])
+    assert short(later) == [0.11, 0.22, 0.33, 0.55], "neither the defaults nor a stopped trial"
+    assert {name: later.enqueued[0][name] for name in BEST} == BEST
+    assert later.warm.trials == ()
+    assert later.warm.remarks == (
+        "there searched on biased-digits: its 4 best configurations that fit this space run first",
+    )
+    study = later.new_study()
+    assert [study.ask().values["temperature"] for _ in range(3)] == [
+        later.space.defaults()["temperature"],
+        0.11,
+        0.22,
+    ]
+    record = later.record().require_search()
+    assert record.warm_start.studies == ("there",)
+    assert record.enqueued == later.enqueued, "a resumed study needs the earlier one no longer"
+
+
+def test_half_of_the_trials_are_left_to_the_search(tmp_path: Path) -> None:
+    write(tmp_path, "there", run(0.9, **BEST), run(0.8, **SECOND), run(0.7, temperature=0.33))
+    assert short(small_plan(tmp_path, trials=6, warm_start=["there"])) == [0.11, 0.22]
+    mine = [{"temperature": 0.77}, SECOND]
+    assert short(small_plan(tmp_path, trials=8, warm_start=["there"], enqueue=mine)) == [0.77, 0.22, 0.11]
+    assert short(small_plan(tmp_path, trials=3, warm_start=["there"], enqueue=mine)) == [0.77, 0.22]
+
+
+def test_several_studies_take_turns_beside_one_of_this_dataset(tmp_path: Path) -> None:
+    write(tmp_path, "first", run(0.9, **BEST), run(0.8, temperature=0.33))
+    write(tmp_path, "second", run(0.2, **BEST), run(0.1, **SECOND))
+    write(tmp_path, "here", run(0.6, temperature=0.5), dataset="colour-digits")
+    later = small_plan(tmp_path, warm_start=["first", "second", "here"])
+    assert short(later) == [0.11, 0.33, 0.22]
+    assert [one.values["temperature"] for one in later.warm.trials] == [0.5]
+
+
+def test_what_does_not_fit_the_space_is_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "there", run(0.9, **BEST), run(0.8, **SECOND))
+    later = small_plan(tmp_path, values={"kernel": "laplacian"}, warm_start=["there"])
+    assert short(later) == [0.22]
+    assert "its 1 best" in later.warm.remarks[0]
+
+
+def test_the_scores_of_another_dataset_need_not_be_of_this_metric(tmp_path: Path) -> None:
+    write(tmp_path, "there", run(0.9, **BEST), keep=("accuracy>=0.5",))
+    assert short(small_plan(tmp_path, metric="colour_mse", warm_start=["there"])) == [0.11]
+
+
+def test_what_says_nothing_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "none", run(0.9, "stopped"))
+    with pytest.raises(InputError, match="warm start: no trial of study none has completed yet"):
+        small_plan(tmp_path, warm_start=["none"])
+    write(tmp_path, "there", run(0.9, **BEST))
+    with pytest.raises(InputError, match="would run first, and a grid runs its own points only"):
+        small_plan(tmp_path, sampler="grid", grid_points=2, warm_start=["there"])
+    with pytest.raises(InputError, match="method of study there is fair-cclk, not infonce"):
+        plan_sweep("infonce", "colour-digits", results=tmp_path, warm_start=["there"])
