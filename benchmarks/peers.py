@@ -4,10 +4,10 @@ Every search begins with the defaults of the space, and every scheduler may stop
 Tune is no dependency of ours; without it (`pip install syne-tune xgboost statsmodels`) its rows are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import optuna
@@ -24,13 +24,24 @@ from contrasweep.tuning.replay.searches import ray_trial
 from contrasweep.tuning.replay.simulation import Decision, Job, Search
 from contrasweep.tuning.search.study import suggested
 
-PeerOf = Callable[[Space, int, int], Search]
-"""Returns a new search of a space, over trials of so many epochs, from a seed."""
+Configuration = Mapping[str, Scalar]
 
 
-def searched_defaults(space: Space) -> dict[str, Scalar]:
+class PeerOf(Protocol):
+    """Returns a new search of a space, over trials of so many epochs, from a seed.
+
+    `first` runs before the proposals, after the defaults.
+    """
+
+    def __call__(self, space: Space, epochs: int, seed: int, *, first: Sequence[Configuration]) -> Search: ...
+
+
+def begun_with(space: Space, first: Sequence[Configuration]) -> list[dict[str, Scalar]]:
+    """Return the searched values of the defaults, and of what runs after them."""
     names = {parameter.name for parameter in space.searched}
-    return {name: value for name, value in space.defaults().items() if name in names}
+    return [
+        {name: value for name, value in one.items() if name in names} for one in (space.defaults(), *first)
+    ]
 
 
 class RayTune:
@@ -46,6 +57,8 @@ class RayTune:
         seed: int,
         sampler: BaseSampler | None = None,
         halving: Halving | None = None,
+        *,
+        first: Sequence[Configuration] = (),
     ) -> None:
         options: dict[str, Any] = {"seed": seed} if sampler is None else {"sampler": sampler}
         self._space = space
@@ -53,7 +66,7 @@ class RayTune:
             lambda trial: suggested(trial, space) and None,
             metric="score",
             mode="max",
-            points_to_evaluate=[searched_defaults(space)],
+            points_to_evaluate=begun_with(space, first),
             **options,
         )
         rungs: dict[str, Any] = {}
@@ -84,7 +97,7 @@ class RayTune:
 class OptunaAlone:
     """Optuna with its multivariate TPE, constant liar and Hyperband pruner."""
 
-    def __init__(self, space: Space, epochs: int, seed: int) -> None:
+    def __init__(self, space: Space, epochs: int, seed: int, *, first: Sequence[Configuration] = ()) -> None:
         self._space = space
         self._study = optuna.create_study(
             # Hyperband deals out its brackets by a hash of this name.
@@ -93,7 +106,8 @@ class OptunaAlone:
             sampler=TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
             pruner=HyperbandPruner(min_resource=1, max_resource=epochs),
         )
-        self._study.enqueue_trial(searched_defaults(space))
+        for values in begun_with(space, first):
+            self._study.enqueue_trial(values)
         self._running: dict[int, optuna.Trial] = {}
 
     def next(self) -> Job:
@@ -119,10 +133,19 @@ class SyneTune:
     It has no conditions: parameters that a configuration does not use are drawn and ignored.
     """
 
-    def __init__(self, space: Space, epochs: int, seed: int, kind: str = "ASHACQR") -> None:
+    def __init__(
+        self,
+        space: Space,
+        epochs: int,
+        seed: int,
+        kind: str = "ASHACQR",
+        *,
+        first: Sequence[Configuration] = (),
+    ) -> None:
         from syne_tune.optimizer import baselines
 
         self._space = space
+        unused = {one.name: one.default for one in space.searched}
         # Its searchers draw from NumPy's global state as well.
         np.random.seed(seed)  # noqa: NPY002
         self._scheduler = getattr(baselines, kind)(
@@ -132,7 +155,7 @@ class SyneTune:
             max_t=epochs,
             do_minimize=False,
             random_seed=seed,
-            points_to_evaluate=[{one.name: one.default for one in space.searched}],
+            points_to_evaluate=[{**unused, **values} for values in begun_with(space, first)],
         )
         self._trials: list[Any] = []
 

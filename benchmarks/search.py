@@ -2,6 +2,7 @@
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
     python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
+        [--earlier]
 
 The first form uses made-up learning curves, so that the best score is known. All searches run under the same
 ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
@@ -15,12 +16,15 @@ The second form replays the recorded curves in `benchmarks/recorded` (random con
 stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and get the same epochs. What a
 configuration scores that nobody ran is predicted by the Gaussian process of `tuning.replay`, or with
 `--trees` by a forest, whose scores jump: a search that models smooth scores has no advantage there.
+
+`--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
+search of the same method on another dataset (`benchmarks/recorded/earlier`; `herocon-scene` has none).
 """
 
 import argparse
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,9 +35,11 @@ import optuna
 from scipy.stats import ttest_rel
 from sklearn.ensemble import ExtraTreesRegressor
 
-from benchmarks.peers import PEERS, RayTune
+from benchmarks.peers import PEERS, Configuration, RayTune
 from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.warm_start import MOST_FIRST
 from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
 from contrasweep.tuning.replay.recording import Recording, read_recording
 from contrasweep.tuning.replay.request import settings_of
@@ -41,11 +47,19 @@ from contrasweep.tuning.replay.searches import OwnSearch, searches_of
 from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
 from contrasweep.tuning.replay.table import said_of
 from contrasweep.tuning.replay.workload import Workload
+from contrasweep.tuning.search.axes import values_of
 from contrasweep.tuning.search.tpe import tpe
 from contrasweep.tuning.statistics import Floats
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
 RECORDED = Path(__file__).parent / "recorded"
+EARLIER = {
+    "cacr-colour-digits": "cacr-digits",
+    "fair-cclk-colour-digits": "fair-cclk-colormnist",
+    "fairkl-biased-digits": "fairkl-biased-mnist",
+    "infonce-colormnist": "infonce-colour-digits",
+}
+"""A search of the same method on another dataset, by recording."""
 SPACE = Space.parse(
     {
         "kernel": {"choice": ["rbf", "laplacian", "linear", "cosine"], "default": "cosine"},
@@ -165,15 +179,15 @@ def print_made_up(seeds: int, trials: int, curves: list[str], searches: list[str
             print(f"| {name} | {label} | {spread} | {p} | {spent:.0f} |", flush=True)
 
 
-def contestants() -> Mapping[str, SearchOf]:
+def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
     """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
     default, *chance = settings_of("tpe", "asha") + settings_of("random", "asha,none")
     (curves,) = settings_of("curves", "curves")
     stopping, plain = chance
-    own = searches_of((default, curves, *chance))
+    own = searches_of((default, curves, *chance), first)
 
     def peer(name: str, workload: Workload, seed: int) -> Search:
-        return PEERS[name](workload.recording.space, workload.recording.epochs, seed)
+        return PEERS[name](workload.recording.space, workload.recording.epochs, seed, first=first)
 
     return {
         "contrasweep": own[default.name],
@@ -182,6 +196,15 @@ def contestants() -> Mapping[str, SearchOf]:
         "random, ASHA": own[stopping.name],
         "random": own[plain.name],
     }
+
+
+def best_elsewhere(recording: str, space: Space) -> list[Configuration]:
+    """Return the configurations that `--warm-start` would run first, from a search on another dataset."""
+    earlier = read_recording(RECORDED / "earlier" / f"{EARLIER[recording]}.parquet")
+    best_first = np.argsort(-earlier.scores[:, -1], kind="stable")
+    given = [values_of(earlier.axes, earlier.codes[place]) for place in best_first]
+    defaults, *found = whole_configurations([{}, *given], space)
+    return [one for one in found if one != defaults][:MOST_FIRST]
 
 
 class Trees:
@@ -196,13 +219,21 @@ class Trees:
 
 
 def print_peers(
-    seeds: int, workers: list[int], trials: int, only: list[str], recordings: list[str], trees: bool
+    seeds: int,
+    workers: list[int],
+    trials: int,
+    only: list[str],
+    recordings: list[str],
+    *,
+    trees: bool,
+    earlier: bool,
 ) -> None:
-    searches = {name: of for name, of in contestants().items() if not only or name in only}
-    for path in (RECORDED / f"{name}.parquet" for name in recordings):
-        workload = Workload.of(read_recording(path))
+    for name in recordings:
+        workload = Workload.of(read_recording(RECORDED / f"{name}.parquet"))
         epochs = workload.recording.epochs
-        print(f"\n{path.stem}: {said_of(workload)}\n")
+        first = best_elsewhere(name, workload.recording.space) if earlier else []
+        searches = {one: of for one, of in contestants(first).items() if not only or one in only}
+        print(f"\n{name}: {said_of(workload)}\n")
         if trees:
             workload = replace(workload, surrogate=Trees(workload.recording))  # type: ignore[arg-type]
         print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
@@ -245,10 +276,13 @@ def main() -> None:
     recorded = sorted(path.stem for path in RECORDED.glob("*.parquet"))
     parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
     parser.add_argument("--trees", action="store_true")
+    parser.add_argument("--earlier", action="store_true")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if given.peers:
-        print_peers(given.seeds, given.workers, given.trials, given.searches, given.recordings, given.trees)
+        there = [name for name in given.recordings if name in EARLIER or not given.earlier]
+        chosen = given.workers, given.trials, given.searches, there
+        print_peers(given.seeds, *chosen, trees=given.trees, earlier=given.earlier)
     else:
         print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
 

@@ -89,12 +89,16 @@ def check_settings(settings: Sequence[Setting], recording: Recording) -> None:
         sampler_of(setting.sampler).check(recording.space, 1)
 
 
-def searches_of(settings: Sequence[Setting]) -> Mapping[str, SearchOf]:
-    """Return our search with each setting, by the setting's name."""
-    return {setting.name: partial(_search, setting) for setting in settings}
+def searches_of(
+    settings: Sequence[Setting], first: Sequence[Mapping[str, Scalar]] = ()
+) -> Mapping[str, SearchOf]:
+    """Return our search with each setting, by the setting's name; `first` runs before the proposals."""
+    return {setting.name: partial(_search, setting, first) for setting in settings}
 
 
-def _search(setting: Setting, workload: Workload, seed: int) -> OwnSearch:
+def _search(
+    setting: Setting, first: Sequence[Mapping[str, Scalar]], workload: Workload, seed: int
+) -> OwnSearch:
     recording = workload.recording
     return OwnSearch(
         recording.space,
@@ -105,4 +109,5 @@ def _search(setting: Setting, workload: Workload, seed: int) -> OwnSearch:
         warmup=recording.warmup,
         trials=PLANNED,
         seed=seed,
+        first=first,
     )
