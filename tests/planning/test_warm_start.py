@@ -46,9 +46,7 @@ def test_the_best_of_another_dataset_run_first(tmp_path: Path) -> None:
     assert short(later) == [0.11, 0.22, 0.33, 0.55], "neither the defaults nor a stopped trial"
     assert {name: later.enqueued[0][name] for name in BEST} == BEST
     assert later.warm.trials == ()
-    assert later.warm.remarks == (
-        "there searched on biased-digits: its 4 best configurations that fit this space run first",
-    )
+    assert later.warm.remarks == ("there searched on biased-digits: 4 of its best configurations run first",)
     study = later.new_study()
     assert [study.ask().values["temperature"] for _ in range(3)] == [
         later.space.defaults()["temperature"],
@@ -75,13 +73,14 @@ def test_several_studies_take_turns_beside_one_of_this_dataset(tmp_path: Path) -
     later = small_plan(tmp_path, warm_start=["first", "second", "here"])
     assert short(later) == [0.11, 0.33, 0.22]
     assert [one.values["temperature"] for one in later.warm.trials] == [0.5]
+    assert [remark.partition(":")[2][:3] for remark in later.warm.remarks[-2:]] == [" 2 ", " 2 "]
 
 
 def test_what_does_not_fit_the_space_is_passed_over(tmp_path: Path) -> None:
     write(tmp_path, "there", run(0.9, **BEST), run(0.8, **SECOND))
     later = small_plan(tmp_path, values={"kernel": "laplacian"}, warm_start=["there"])
     assert short(later) == [0.22]
-    assert "its 1 best" in later.warm.remarks[0]
+    assert later.warm.remarks[0].endswith(": 1 of its best configurations run first")
 
 
 def test_the_scores_of_another_dataset_need_not_be_of_this_metric(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -
         refuse_repeats("study", studies)
     found: list[PastTrial] = []
     remarks: list[str] = []
-    first: list[list[Configuration]] = []
+    elsewhere: dict[str, list[Configuration]] = {}
     for name in studies:
         earlier = store.study(name)
         _refuse_other(plan, earlier)
@@ -57,14 +57,15 @@ def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -
             remarks += _differences(plan, earlier)
             found += fitting
         else:
-            first.append(_best_fitting(plan, earlier, store))
-            told = f"its {len(first[-1])} best configurations that fit this space run first"
-            remarks.append(f"{name} searched on {earlier.dataset}: {told}")
+            elsewhere[f"{name} searched on {earlier.dataset}"] = _best_fitting(plan, earlier, store)
+    first = _in_turn(plan, [*elsewhere.values()])
+    for told, best in elsewhere.items():
+        remarks.append(f"{told}: {sum(one in first for one in best)} of its best configurations run first")
     numbered = tuple(replace(trial, number=number) for number, trial in enumerate(found))
     return replace(
         plan,
         warm=WarmStart(tuple(studies), numbered, tuple(remarks)),
-        enqueued=(*plan.enqueued, *_in_turn(plan, first)),
+        enqueued=(*plan.enqueued, *first),
     )
 
 
@@ -110,10 +111,10 @@ def _best_fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) ->
     return found[:MOST_FIRST]
 
 
-def _in_turn(plan: SweepPlan, first: Sequence[Sequence[Configuration]]) -> list[Configuration]:
-    """Return the best configuration of each study, then the second best ones, without repetitions."""
+def _in_turn(plan: SweepPlan, best: Sequence[Sequence[Configuration]]) -> list[Configuration]:
+    """Return the best configuration of each study, then the second best ones, while there is room."""
     found: list[Configuration] = []
-    for one in (one for together in zip_longest(*first) for one in together if one is not None):
+    for one in (one for together in zip_longest(*best) for one in together if one is not None):
         if one not in (*found, *plan.enqueued):
             found.append(one)
     room = max(0, plan.trials // 2 - 1 - len(plan.enqueued))
