@@ -18,7 +18,8 @@ configuration scores that nobody ran is predicted by the Gaussian process of `tu
 `--trees` by a forest, whose scores jump: a search that models smooth scores has no advantage there.
 
 `--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
-search of the same method on another dataset (`benchmarks/recorded/earlier`; `herocon-scene` has none).
+search of the same method on another dataset (`benchmarks/recorded/earlier`); recordings without one are left
+out.
 """
 
 import argparse
@@ -56,7 +57,6 @@ RECORDED = Path(__file__).parent / "recorded"
 EARLIER = {
     "cacr-colour-digits": "cacr-digits",
     "fair-cclk-colour-digits": "fair-cclk-colormnist",
-    "fairkl-biased-digits": "fairkl-biased-mnist",
     "infonce-colormnist": "infonce-colour-digits",
 }
 """A search of the same method on another dataset, by recording."""

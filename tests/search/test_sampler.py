@@ -1,4 +1,4 @@
-"""Proposals of samplers: reproducible, spread out, better than chance, never repeated in a finite space."""
+"""Proposals of samplers: reproducible, spread out, better than chance, never repeated."""
 
 import math
 import random
@@ -77,6 +77,17 @@ def test_a_seed_fixes_the_proposals(sampler: str) -> None:
 def test_no_proposal_repeats_an_earlier_one(sampler: str) -> None:
     proposals = run(sampler, seed=4, trials=14)
     assert len({tuple(p.values.items()) for p in proposals}) == len(proposals)
+
+
+@pytest.mark.parametrize("sampler", DRAWING)
+def test_no_proposal_repeats_the_configurations_that_ran_first(sampler: str) -> None:
+    drawn = [one.values for one in run(sampler, seed=4, trials=6)]
+    study = SearchStudy(SPACE, sampler=sampler, seed=4, trials=12, first=[drawn[4], drawn[5]])
+    proposals = []
+    for number in range(12):
+        proposals.append(study.ask())
+        study.complete(number, score(proposals[-1]))
+    assert len({tuple(p.values.items()) for p in proposals}) == 12
 
 
 def test_trials_asked_for_at_once_differ() -> None:

@@ -124,9 +124,10 @@ class SpaceSampler(BaseSampler):
     trials of the study: a search rebuilt from its trials goes on as if it had never stopped, and never draws
     an earlier trial's numbers again.
 
-    In a finite space, a configuration that the study already holds is drawn again, up to `REDRAWS` times, and
-    then replaced by the first untried one of `Space.grid`. A configuration is repeated only when none is
-    left. An exhaustive sampler repeats nothing by itself, and its draws are taken as they are.
+    A configuration that the study already holds is drawn again, up to `REDRAWS` times. In an infinite space,
+    too: a search that begins with the best of an earlier one, and has its seed, would draw them once more. In
+    a finite space, the first untried one of `Space.grid` then takes its place, so it is repeated only when
+    none is left. An exhaustive sampler repeats nothing by itself, and its draws are taken as they are.
 
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
@@ -146,7 +147,7 @@ class SpaceSampler(BaseSampler):
         self._first = (space.defaults(), *first)
         self._draw_of = sampler.start(space, trials)
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
-        self._redraws = space.is_finite and not sampler.exhaustive
+        self._redraws = not sampler.exhaustive
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return every searched parameter: `sample_relative` settles them all."""
@@ -169,7 +170,7 @@ class SpaceSampler(BaseSampler):
             if frozenset(drawn.items()) not in tried:
                 return drawn
             drawn = self._draw(inner, study, trial)
-        return next(self._untried(tried), drawn)
+        return next(self._untried(tried), drawn) if self._space.is_finite else drawn
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
