@@ -2,7 +2,7 @@
 
     python -m benchmarks.search [--seeds 20] [--trials 40]
     python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
-        [--earlier]
+        [--earlier] [--keep FILE]
 
 The first form uses made-up learning curves, so that the best score is known. All searches run under the same
 ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
@@ -19,7 +19,7 @@ configuration scores that nobody ran is predicted by the Gaussian process of `tu
 
 `--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
 search of the same method on another dataset (`benchmarks/recorded/earlier`); recordings without one are left
-out.
+out. `--keep docs/peers.parquet` keeps what `benchmarks.peers_page` shows.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from scipy.stats import ttest_rel
 from sklearn.ensemble import ExtraTreesRegressor
 
 from benchmarks.peers import PEERS, Configuration, RayTune
+from benchmarks.peers_records import Record, Setting, Surrogate, keep
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.halving import Halving
@@ -227,12 +228,14 @@ def print_peers(
     *,
     trees: bool,
     earlier: bool,
+    kept_in: Path | None,
 ) -> None:
     for name in recordings:
         workload = Workload.of(read_recording(RECORDED / f"{name}.parquet"))
         epochs = workload.recording.epochs
         first = best_elsewhere(name, workload.recording.space) if earlier else []
         searches = {one: of for one, of in contestants(first).items() if not only or one in only}
+        surrogate = Surrogate.of(workload)
         print(f"\n{name}: {said_of(workload)}\n")
         if trees:
             workload = replace(workload, surrogate=Trees(workload.recording))  # type: ignore[arg-type]
@@ -244,6 +247,9 @@ def print_peers(
             found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)
             for line in _rows(found, budget):
                 print(f"| {at_once} | {budget} | {line} |", flush=True)
+            if kept_in is not None:
+                setting = Setting(name, at_once, budget, earlier)
+                keep(kept_in, [Record.of(setting, surrogate, one) for one in found])
 
 
 def _rows(found: list[Standing], budget: int) -> list[str]:
@@ -277,12 +283,15 @@ def main() -> None:
     parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
     parser.add_argument("--trees", action="store_true")
     parser.add_argument("--earlier", action="store_true")
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if given.peers:
         there = [name for name in given.recordings if name in EARLIER or not given.earlier]
         chosen = given.workers, given.trials, given.searches, there
-        print_peers(given.seeds, *chosen, trees=given.trees, earlier=given.earlier)
+        if given.keep is not None and (given.trees or given.searches):
+            parser.error("--keep keeps all searches on the Gaussian process: no --trees, no --searches")
+        print_peers(given.seeds, *chosen, trees=given.trees, earlier=given.earlier, kept_in=given.keep)
     else:
         print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
 
