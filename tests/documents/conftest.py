@@ -12,7 +12,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from tests.documents.blocks import ROOT, all_blocks
 from tests.studies import PlannedStudy, scored
 
-STUDIES = ("demo", "my-study", "photos", "two")
+STUDIES = ("demo", "my-study", "photos", "seeded", "two")
 """The studies whose trials the documents show or read."""
 _METRICS = {"two": "accuracy,colour_mse"}
 

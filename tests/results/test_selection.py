@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials, trial_of_number
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
@@ -52,6 +52,20 @@ def test_the_highest_score_at_the_last_epoch_wins(study: _Study) -> None:
     assert best.untrained == pytest.approx(0.1)
     assert [trial.trial for trial in study.best(2)] == [1, 2]
     assert [trial.trial for trial in study.best(9)] == [1, 2, 0]
+
+
+def test_a_completed_trial_is_taken_by_its_number(study: _Study) -> None:
+    for trial, score in enumerate([0.7, 0.9]):
+        study.add(trial, score, untrained=0.1 * trial, values={"temperature": 0.2 + trial})
+    study.add(2, 0.95, status="stopped")
+    found = trial_of_number(study.store, STUDY, 0)
+    assert (found.trial, found.score, found.untrained) == (0, 0.7, 0.0)
+    assert found.experiment.hyperparameters["temperature"] == 0.2
+    assert found.rule == "asked for by its number"
+    with pytest.raises(InputError, match=r"trial 2 of study .* is stopped; allowed: a completed trial"):
+        trial_of_number(study.store, STUDY, 2)
+    with pytest.raises(InputError, match=r"has no trial 7; allowed: a completed trial, `contrasweep show"):
+        trial_of_number(study.store, STUDY, 7)
 
 
 def test_of_equal_scores_the_earlier_trial_is_first(study: _Study) -> None:

@@ -10,7 +10,7 @@ from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
-from contrasweep.tuning.errors import unknown_name
+from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.results.best import best_name, merit, rule_in_words
@@ -164,6 +164,10 @@ def best(
         typer.Option(help="How many of the best to show; default: one, or the whole Pareto front."),
     ] = None,
     where: Where = None,
+    trial: Annotated[
+        int | None,
+        typer.Option(help="Take this completed trial instead, such as one that ties with the best."),
+    ] = None,
     results: Results = RESULTS,
     json: AsJson = False,
 ) -> None:
@@ -174,13 +178,24 @@ def best(
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
     from contrasweep.tuning.planning.best_config import best_yaml
-    from contrasweep.tuning.results.selection import best_trials, final_scores, ties_in_words
+    from contrasweep.tuning.results.selection import (
+        best_trials,
+        final_scores,
+        ties_in_words,
+        trial_of_number,
+    )
     from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
         check_file(output, "-o")
+    if trial is not None and (top is not None or where):
+        raise InputError(f"--trial {trial} names the trial: leave out {'--where' if where else '--top'}")
     store = ResultsStore(results)
-    selected = best_trials(store, study, top, where or ())
+    selected = (
+        best_trials(store, study, top, where or ())
+        if trial is None
+        else [trial_of_number(store, study, trial)]
+    )
     if output is not None:
         write_whole(output, best_yaml(selected[0]))
     remark_on_fewer(selected, top)
@@ -194,13 +209,15 @@ def best(
     if control := record.experiment.encoder.control:
         footer += f" {control}"
     rows = [selected_row(trial) for trial in selected]
-    print_rows(f"{study}: {best_name(first.metric)}", rows, footer=footer)
-    if not where and (told := ties_in_words(record, final_scores(store, study))):
+    title = best_name(first.metric) if trial is None else f"trial {trial}"
+    print_rows(f"{study}: {title}", rows, footer=footer)
+    if trial is None and not where and (told := ties_in_words(record, final_scores(store, study))):
         remark(told)
     if hint := resume_hint(record.method, study, results, store.state(study)):
         remark(hint)
     if not first.beats_untrained:
-        warn("the best trial does not beat the untrained encoder.")
+        which = "the best trial" if trial is None else f"trial {trial}"
+        warn(f"{which} does not beat the untrained encoder.")
     if output is not None:
         say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
 

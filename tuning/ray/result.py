@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, best_trials
+from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, best_trials, trial_of_number
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
 
@@ -59,3 +59,11 @@ class SweepResult:
         """
         found = best_trials(ResultsStore(self.plan.results), self.plan.name, 1 if top is None else top, where)
         return found[0] if top is None else found
+
+    def trial(self, number: int) -> SelectedTrial:
+        """Return a completed trial by its number, such as one that ties with the best, for `final_runs`.
+
+        Raises:
+            InputError: see `results.selection.trial_of_number`.
+        """
+        return trial_of_number(ResultsStore(self.plan.results), self.plan.name, number)

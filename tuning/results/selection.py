@@ -1,7 +1,7 @@
 """Select the best trials of a stored study, by their scores on the validation split."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.conditions import (
     Condition,
@@ -31,7 +31,7 @@ from contrasweep.tuning.results.best import (
     rule_in_words,
 )
 from contrasweep.tuning.results.columns import score_columns, texts
-from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.commands import resume_hint, show_command
 from contrasweep.tuning.results.noise import images_behind
 from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
@@ -151,26 +151,63 @@ def best_trials(
     places = {trial: place for place, trial in enumerate(ranked(merits))}
     kept.sort(key=lambda one: places[one.trial])
     front = _front(search.metrics, kept)
+    taken = kept[: (len(front) or 1) if top is None else top]
     controls = untrained_scores(tables.epochs, record, record.metric)
     return SelectedTrials(
-        SelectedTrial(
-            study=record.name,
-            trial=one.trial,
-            values=dict(one.values),
-            experiment=experiment_of(record, one.values),
-            metric=record.metric,
-            score=one.metrics[record.metric].mean,
-            untrained=controls.get(one.trial),
-            metrics={name: found.mean for name, found in one.metrics.items()},
-            std=one.metrics[record.metric].std,
-            seeds=record.seeds,
+        replace(
+            _selected(one, record, store, controls),
             on_front=one.trial in front,
             rule=_rule(search, conditions),
             conditions=conditions,
-            results=store.location.uri,
-            data_root=None if search.data_root is None else Path(search.data_root),
         )
-        for one in kept[: (len(front) or 1) if top is None else top]
+        for one in taken
+    )
+
+
+def trial_of_number(store: ResultsStore, study: str, number: int) -> SelectedTrial:
+    """Return a completed trial by its number, such as one that ties with the best.
+
+    It may break the conditions of the search.
+
+    Raises:
+        InputError: there is no such trial, it has not completed, or the study has final runs.
+        StoreError: there is no such study.
+    """
+    record = store.study(study)
+    record.require_search()
+    tables = store.tables(study)
+    completed = {one.trial: one for one in _completed(tables.trials, record)}
+    if number not in completed:
+        ends = {one.trial: one.status for one in trial_outcomes(tables.trials, record)}
+        told = (
+            f"trial {number} of study {study} is {ends[number]}" if number in ends else f"no trial {number}"
+        )
+        show = show_command(study, store.location.uri)
+        raise InputError(f"{told}; allowed: a completed trial, `{show}` lists them")
+    found = _selected(
+        completed[number], record, store, untrained_scores(tables.epochs, record, record.metric)
+    )
+    front = front_among(tables.trials, record)
+    return replace(found, on_front=number in front, rule="asked for by its number")
+
+
+def _selected(
+    one: TrialOutcome, record: StudyRecord, store: ResultsStore, controls: Mapping[int, float]
+) -> SelectedTrial:
+    root = record.require_search().data_root
+    return SelectedTrial(
+        study=record.name,
+        trial=one.trial,
+        values=dict(one.values),
+        experiment=experiment_of(record, one.values),
+        metric=record.metric,
+        score=one.metrics[record.metric].mean,
+        untrained=controls.get(one.trial),
+        metrics={name: found.mean for name, found in one.metrics.items()},
+        std=one.metrics[record.metric].std,
+        seeds=record.seeds,
+        results=store.location.uri,
+        data_root=None if root is None else Path(root),
     )
 
 
