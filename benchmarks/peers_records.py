@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,9 @@ from pyarrow import parquet
 from contrasweep.tuning.files import written_whole
 from contrasweep.tuning.replay.comparison import POINTS, Standing
 from contrasweep.tuning.replay.workload import Workload
+from contrasweep.tuning.search.axes import design, draw_codes, strata_of
+
+DRAWS: Final = 40_000
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Surrogate:
         error: the root mean square error of final scores on held-out trials.
         own_error: the part of it beyond the noise of a seed.
         noise: of a seed.
+        reachable: the highest expected score of `DRAWS` random configurations.
     """
 
     trials: int
@@ -47,6 +51,7 @@ class Surrogate:
     error: float
     own_error: float
     noise: float
+    reachable: float
 
     @classmethod
     def of(cls, workload: Workload) -> "Surrogate":
@@ -54,8 +59,12 @@ class Surrogate:
         own, noise = workload.own_error, workload.seed_noise
         assert own is not None, "all recordings have second seeds"
         assert noise is not None, "all recordings have second seeds"
-        again = int(np.isfinite(workload.recording.again).all(axis=1).sum())
-        return cls(len(workload.recording.scores), again, workload.error, own, noise)
+        recording = workload.recording
+        again = int(np.isfinite(recording.again).all(axis=1).sum())
+        codes = draw_codes(recording.axes, strata_of(recording.space), DRAWS, np.random.default_rng(0))
+        expected = workload.surrogate.predict(design(recording.axes, codes).astype(np.float64))
+        reachable = float(recording.gathered(expected)[:, -1].max())
+        return cls(len(recording.scores), again, workload.error, own, noise, reachable)
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,11 @@ class Record:
         seeds = len(standing.chosen)
         ended = standing.begun, standing.finished
         return cls(setting, surrogate, standing.name, seeds, score, half, *standing.rank(), *ended)
+
+    def after(self, share: float) -> tuple[float, float]:
+        """Return the score after a share of the budget, and half the width of its interval."""
+        place = round(share * len(self.score)) - 1
+        return self.score[place], self.score_half[place]
 
     def epochs_to_reach(self, score: float) -> float | None:
         """Return after how many epochs the mean score is as high; None if never."""

@@ -1,0 +1,195 @@
+"""Fill the tables of docs/peers.md, and draw its figure, from what `benchmarks.search --peers --keep` kept.
+
+python -m benchmarks.peers_page
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from benchmarks.peers_records import Record, Setting, read, settings_in
+from contrasweep.tuning.reports.style import COLOURS, GREY
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+PAGE: Final = DOCS / "peers.md"
+RECORDS: Final = DOCS / "peers.parquet"
+FIGURE: Final = DOCS / "images" / "peers.png"
+OURS: Final = ("contrasweep", "contrasweep: curves")
+CHANCE: Final = ("random, ASHA", "random")
+DRAWN_FROM: Final = 0.15
+"""Before this share of the budget, few searches have a trial that has ended."""
+FILLED: Final = re.compile(r"(<!-- filled: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    records = read(RECORDS)
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables(records)), encoding="utf-8")
+    draw(records, FIGURE)
+
+
+def filled(page: str, found: Mapping[str, str]) -> str:
+    """Return a page with each table between `<!-- filled: NAME -->` and `<!-- end -->` put in anew."""
+    return FILLED.sub(lambda match: f"{match[1]}\n{found[match[2]]}\n\n{match[3]}", page)
+
+
+def tables(records: Sequence[Record]) -> dict[str, str]:
+    """Return the tables of the page as Markdown, by name."""
+    plain = [one for one in records if not one.setting.earlier]
+    return {
+        "half": _scores(plain, 0.5),
+        "end": _scores(plain, 1.0),
+        "ranks": _ranks(plain),
+        "epochs": _epochs(plain),
+        "earlier": _earlier(records),
+        "recordings": _recordings(plain),
+    }
+
+
+def of_setting(records: Sequence[Record], setting: Setting) -> dict[str, Record]:
+    """Return the records of one setting, by search."""
+    return {one.search: one for one in records if one.setting == setting}
+
+
+def best_peer(found: Mapping[str, Record]) -> Record:
+    """Return the record of the peer with the highest score at the end."""
+    peers = [one for name, one in found.items() if name not in (*OURS, *CHANCE)]
+    return max(peers, key=lambda one: one.score[-1])
+
+
+def share_of_best_peer(found: Mapping[str, Record], search: str) -> float | None:
+    """Return the epochs after which a search has the best peer's score at the end, by the epochs of the peer.
+
+    None if it never has.
+    """
+    peer = best_peer(found)
+    own, needed = (one.epochs_to_reach(peer.score[-1]) for one in (found[search], peer))
+    assert needed is not None, "the peer reaches its own score"
+    return None if own is None else own / needed
+
+
+def _scores(records: Sequence[Record], share: float) -> str:
+    names = list(dict.fromkeys(one.search for one in records))
+    rows = []
+    for setting in settings_in(records):
+        found = of_setting(records, setting)
+        scores = [found[name].after(share) for name in names]
+        best = max(score for score, _ in scores)
+        cells = [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
+        rows.append([setting.recording, str(setting.workers), *cells])
+    return _table(["recording", "at once", *names], rows)
+
+
+def _ranks(records: Sequence[Record]) -> str:
+    names = list(dict.fromkeys(one.search for one in records))
+    count = len(settings_in(records))
+    rows = []
+    for name in names:
+        own = [one for one in records if one.search == name]
+        half = float(np.sqrt(sum(one.rank_half**2 for one in own))) / len(own)
+        rank, trials = mean(one.rank for one in own), mean(one.begun for one in own)
+        ended = mean(one.finished for one in own)
+        rows.append([name, f"{rank:.2f} ± {half:.2f}", f"{trials:.0f}", f"{ended:.0f}"])
+    return _table(["search", f"mean rank in {count} comparisons", "trials", "trained to the end"], rows)
+
+
+def _epochs(records: Sequence[Record]) -> str:
+    rows = []
+    for setting in settings_in(records):
+        found = of_setting(records, setting)
+        shares = [share_of_best_peer(found, name) for name in OURS]
+        cells = ["not reached" if share is None else f"{share:.0%}" for share in shares]
+        rows.append([setting.recording, str(setting.workers), best_peer(found).search, *cells])
+    return _table(["recording", "at once", "best peer", *OURS], rows)
+
+
+def _earlier(records: Sequence[Record]) -> str:
+    rows = []
+    for setting in (one for one in settings_in(records) if one.earlier):
+        without = Setting(setting.recording, setting.workers, setting.budget, earlier=False)
+        for name, one in of_setting(records, setting).items():
+            before = of_setting(records, without)[name]
+            cells = [f"{_at(before, share)} → {_at(one, share)}" for share in (0.125, 0.25, 0.5, 1.0)]
+            rows.append([setting.recording, name, *cells])
+    return _table(["recording", "search", "12.5 %", "25 %", "50 %", "100 %"], rows)
+
+
+def _recordings(records: Sequence[Record]) -> str:
+    rows = []
+    for name in dict.fromkeys(one.setting.recording for one in records):
+        known = next(one.surrogate for one in records if one.setting.recording == name)
+        shares = (known.error, known.own_error, known.noise, known.reachable)
+        cells = [f"{100 * one:.1f}" for one in shares]
+        rows.append([f"`{name}`", f"{known.trials} ({known.again})", *cells])
+    columns = ["held-out error", "beyond the noise", "noise of a seed", "reachable"]
+    return _table(["recording", "trials (again)", *columns], rows)
+
+
+def _at(one: Record, share: float) -> str:
+    score, _ = one.after(share)
+    return "-" if np.isnan(score) else f"{100 * score:.1f}"
+
+
+def _bold(text: str, yes: bool) -> str:
+    return f"**{text}**" if yes else text
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Draw the mean score by the share of the budget: a column for each recording, a row for each workers."""
+    plain = [one for one in records if not one.setting.earlier]
+    names = list(dict.fromkeys(one.setting.recording for one in plain))
+    workers = sorted({one.setting.workers for one in plain})
+    figure = Figure(figsize=(3.0 * len(names), 2.7 * len(workers) + 0.5), layout="constrained")
+    grid = figure.subplots(len(workers), len(names), sharex=True, sharey="col", squeeze=False)
+    for row, at_once in zip(grid, workers, strict=True):
+        for axes, name in zip(row, names, strict=True):
+            own = [one for one in plain if one.setting.recording == name and one.setting.workers == at_once]
+            _draw_lines(axes, own)
+            axes.set_ylim(_limits([one for one in plain if one.setting.recording == name]))
+        row[0].set_ylabel(f"{at_once} trials at once\nscore on other seeds, %")
+    for axes, name in zip(grid[0], names, strict=True):
+        axes.set_title(name, fontsize=10)
+    for axes in grid[-1]:
+        axes.set_xlabel("share of the budget")
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def _limits(records: Sequence[Record]) -> tuple[float, float]:
+    """Return the ends of the axis of scores, %."""
+    late = [score for one in records for score in one.score[int(DRAWN_FROM * len(one.score)) - 1 :]]
+    low, high = np.nanmin(late), max(np.nanmax(late), records[0].surrogate.reachable)
+    return 100 * float(low) - 0.5, 100 * float(high) + 0.5
+
+
+def _draw_lines(axes: Any, records: Sequence[Record]) -> None:
+    for place, one in enumerate(records):
+        share = np.arange(1, len(one.score) + 1) / len(one.score)
+        score, half = 100 * np.array(one.score), 100 * np.array(one.score_half)
+        ours, chance = one.search in OURS, one.search in CHANCE
+        colour = GREY if chance else COLOURS[place]
+        style = "--" if one.search == CHANCE[-1] else "-"
+        late = share >= DRAWN_FROM
+        width = 2.2 if ours else 1.2
+        axes.plot(share[late], score[late], style, color=colour, linewidth=width, label=one.search)
+        if ours:
+            low, high = (score - half)[late], (score + half)[late]
+            axes.fill_between(share[late], low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.axhline(100 * records[0].surrogate.reachable, color=GREY, linewidth=1, linestyle=":")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+if __name__ == "__main__":
+    main()
