@@ -179,9 +179,9 @@ def trial_of_number(store: ResultsStore, study: str, number: int) -> SelectedTri
     completed = {one.trial: one for one in _completed(tables.trials, record)}
     if number not in completed:
         ends = {one.trial: one.status for one in trial_outcomes(tables.trials, record)}
-        told = (
-            f"trial {number} of study {study} is {ends[number]}" if number in ends else f"no trial {number}"
-        )
+        told = f"study {study} has no trial {number}"
+        if number in ends:
+            told = f"trial {number} of study {study} is {ends[number]}"
         show = show_command(study, store.location.uri)
         raise InputError(f"{told}; allowed: a completed trial, `{show}` lists them")
     found = _selected(
