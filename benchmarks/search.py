@@ -1,66 +1,36 @@
-"""Our search against what users run instead, in simulated time: nothing is trained.
+"""Our samplers against Ray Tune's OptunaSearch in simulated time, on made-up learning curves.
 
-    python -m benchmarks.search [--seeds 20] [--trials 40]
-    python -m benchmarks.search --peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
-        [--earlier] [--keep FILE]
+    python -m benchmarks.search [--seeds 20] [--trials 40] [--curves NAME ...] [--searches NAME ...]
 
-The first form uses made-up learning curves, so that the best score is known. All searches run under the same
-ASHA, begin with the same defaults and run as many trials at once. Three kinds of curve:
+The curves are made up, so that the best score is known. All searches run under the same ASHA, begin with the
+same defaults and run as many trials at once. Three kinds of curve:
 
 - agreeing: all scores rise at one speed, so that early ranks are the final ranks;
 - crossing: large learning rates rise fast and end low, so that early ranks mislead;
 - falling: scores begin high and fall (an untrained encoder knows no colour yet), so that the last score of a
   stopped trial beats the score of every finished one.
 
-The second form replays the recorded curves in `benchmarks/recorded` (random configurations that were never
-stopped). Contrasweep and its peers (`benchmarks.peers`) come as they are, and get the same epochs. What a
-configuration scores that nobody ran is predicted by the Gaussian process of `tuning.replay`, or with
-`--trees` by a forest, whose scores jump: a search that models smooth scores has no advantage there.
-
-`--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
-search of the same method on another dataset (`benchmarks/recorded/earlier`); recordings without one are left
-out. `--keep docs/peers.parquet` keeps what `benchmarks.peers_page` shows.
+`benchmarks.peers` compares whole searches on recorded curves.
 """
 
 import argparse
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import optuna
 from scipy.stats import ttest_rel
-from sklearn.ensemble import ExtraTreesRegressor
 
-from benchmarks.peers import PEERS, Configuration, RayTune
-from benchmarks.peers_records import Record, Setting, Surrogate, keep
+from benchmarks.peers.contestants import RayTune
 from contrasweep.search_spaces import Scalar, Space
-from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.warm_start import MOST_FIRST
-from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
-from contrasweep.tuning.replay.recording import Recording, read_recording
-from contrasweep.tuning.replay.request import settings_of
-from contrasweep.tuning.replay.searches import OwnSearch, searches_of
+from contrasweep.tuning.replay.searches import OwnSearch
 from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
-from contrasweep.tuning.replay.table import said_of
-from contrasweep.tuning.replay.workload import Workload
-from contrasweep.tuning.search.axes import values_of
 from contrasweep.tuning.search.tpe import tpe
-from contrasweep.tuning.statistics import Floats
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
-RECORDED = Path(__file__).parent / "recorded"
-EARLIER = {
-    "cacr-colour-digits": "cacr-digits",
-    "fair-cclk-colour-digits": "fair-cclk-colormnist",
-    "infonce-colormnist": "infonce-colour-digits",
-}
-"""A search of the same method on another dataset, by recording."""
 SPACE = Space.parse(
     {
         "kernel": {"choice": ["rbf", "laplacian", "linear", "cosine"], "default": "cosine"},
@@ -180,95 +150,6 @@ def print_made_up(seeds: int, trials: int, curves: list[str], searches: list[str
             print(f"| {name} | {label} | {spread} | {p} | {spent:.0f} |", flush=True)
 
 
-def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
-    """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
-    default, *chance = settings_of("tpe", "asha") + settings_of("random", "asha,none")
-    (curves,) = settings_of("curves", "curves")
-    stopping, plain = chance
-    own = searches_of((default, curves, *chance), first)
-
-    def peer(name: str, workload: Workload, seed: int) -> Search:
-        return PEERS[name](workload.recording.space, workload.recording.epochs, seed, first=first)
-
-    return {
-        "contrasweep": own[default.name],
-        "contrasweep: curves": own[curves.name],
-        **{name: partial(peer, name) for name in PEERS},
-        "random, ASHA": own[stopping.name],
-        "random": own[plain.name],
-    }
-
-
-def best_elsewhere(recording: str, space: Space) -> list[Configuration]:
-    """Return the configurations that `--warm-start` would run first, from a search on another dataset."""
-    earlier = read_recording(RECORDED / "earlier" / f"{EARLIER[recording]}.parquet")
-    best_first = np.argsort(-earlier.scores[:, -1], kind="stable")
-    given = [values_of(earlier.axes, earlier.codes[place]) for place in best_first]
-    defaults, *found = whole_configurations([{}, *given], space)
-    return [one for one in found if one != defaults][:MOST_FIRST]
-
-
-class Trees:
-    """A surrogate in place of `replay.surrogate`: extremely randomised trees (Geurts et al. 2006)."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._trees = ExtraTreesRegressor(200, min_samples_leaf=2, random_state=0)
-        self._trees.fit(recording.columns, recording.spread_out(recording.scores))
-
-    def predict(self, columns: Floats) -> Floats:
-        return np.asarray(self._trees.predict(columns))
-
-
-def print_peers(
-    seeds: int,
-    workers: list[int],
-    trials: int,
-    only: list[str],
-    recordings: list[str],
-    *,
-    trees: bool,
-    earlier: bool,
-    kept_in: Path | None,
-) -> None:
-    for name in recordings:
-        workload = Workload.of(read_recording(RECORDED / f"{name}.parquet"))
-        epochs = workload.recording.epochs
-        first = best_elsewhere(name, workload.recording.space) if earlier else []
-        searches = {one: of for one, of in contestants(first).items() if not only or one in only}
-        surrogate = Surrogate.of(workload)
-        print(f"\n{name}: {said_of(workload)}\n")
-        if trees:
-            workload = replace(workload, surrogate=Trees(workload.recording))  # type: ignore[arg-type]
-        print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
-        print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
-        for at_once in workers:
-            # With fewer, many workers would share the budget before any trial has trained to its end.
-            budget = max(trials, 2 * at_once) * epochs
-            found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)
-            for line in _rows(found, budget):
-                print(f"| {at_once} | {budget} | {line} |", flush=True)
-            if kept_in is not None:
-                setting = Setting(name, at_once, budget, earlier)
-                keep(kept_in, [Record.of(setting, surrogate, one) for one in found])
-
-
-def _rows(found: list[Standing], budget: int) -> list[str]:
-    best_peer = max((one.after(1.0)[0] for one in found if one.name in PEERS), default=math.inf)
-    lines = []
-    for one in found:
-        scores = [one.after(share) for share in SHARES]
-        share = one.share_to_reach(best_peer)
-        rank, half = one.rank()
-        cells = [
-            one.name,
-            *(f"{100 * mean:.1f} ± {100 * half:.1f}" for mean, half in scores),
-            f"{rank:.2f} ({rank - half:.2f} to {rank + half:.2f})",
-            "not reached" if share is None else f"{share * budget:.0f}",
-        ]
-        lines.append(" | ".join(cells))
-    return lines
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -276,24 +157,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES))
-    parser.add_argument("--searches", nargs="+", default=[])
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 64])
-    recorded = sorted(path.stem for path in RECORDED.glob("*.parquet"))
-    parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
-    parser.add_argument("--trees", action="store_true")
-    parser.add_argument("--earlier", action="store_true")
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    if given.peers:
-        there = [name for name in given.recordings if name in EARLIER or not given.earlier]
-        chosen = given.workers, given.trials, given.searches, there
-        if given.keep is not None and (given.trees or given.searches):
-            parser.error("--keep keeps all searches on the Gaussian process: no --trees, no --searches")
-        print_peers(given.seeds, *chosen, trees=given.trees, earlier=given.earlier, kept_in=given.keep)
-    else:
-        print_made_up(given.seeds, given.trials, given.curves, given.searches or list(SEARCHES))
+    print_made_up(given.seeds, given.trials, given.curves, given.searches)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.label_free import MEASURES, RECORDS, Search, records_of, study_name
-from benchmarks.label_free_advice import Advice, borne_out
-from benchmarks.label_free_page import PAGE, page
-from benchmarks.label_free_reads import (
+from benchmarks.label_free.advice import Advice, borne_out
+from benchmarks.label_free.page import PAGE, page
+from benchmarks.label_free.reads import (
     Correlation,
     Encoders,
     above,
@@ -20,6 +19,7 @@ from benchmarks.label_free_reads import (
     over_methods,
     read_study,
 )
+from benchmarks.label_free.searches import MEASURES, RECORDS, Search, records_of, study_name
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 from tests.studies import METRICS, Run, WrittenStudy, make_record
 

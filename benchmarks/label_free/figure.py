@@ -7,7 +7,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from benchmarks.label_free_reads import Encoders
+from benchmarks.label_free.reads import Encoders
 from contrasweep.tuning.methods.metrics import LABEL_FREE, is_minimised
 from contrasweep.tuning.reports.style import COLOURS, GREY
 

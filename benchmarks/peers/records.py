@@ -1,4 +1,4 @@
-"""What `benchmarks.search --peers --keep` keeps: how each search did on each recording, in one small file."""
+"""What `benchmarks.peers --keep` keeps: how each search did on each recording, in one small file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.label_free import RECORDS
-from benchmarks.label_free_reads import (
+from benchmarks.label_free.reads import (
     Correlation,
     Encoders,
     Row,
@@ -20,6 +19,7 @@ from benchmarks.label_free_reads import (
     over_methods,
     within_method,
 )
+from benchmarks.label_free.searches import RECORDS
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 from contrasweep.tuning.results.collapse import COLLAPSED_RANK, COLLAPSED_STD
 from contrasweep.tuning.results.numbers import number_text

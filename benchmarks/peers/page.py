@@ -1,6 +1,6 @@
-"""Fill the tables of docs/peers.md, and draw its figure, from what `benchmarks.search --peers --keep` kept.
+"""Fill the tables of docs/peers.md, and draw its figure, from what `benchmarks.peers --keep` kept.
 
-python -m benchmarks.peers_page
+python -m benchmarks.peers.page
 """
 
 import re
@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from benchmarks.peers_records import Record, Setting, read, settings_in
+from benchmarks.peers.records import Record, Setting, read, settings_in
 from contrasweep.tuning.reports.style import COLOURS, GREY
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGE: Final = DOCS / "peers.md"
 RECORDS: Final = DOCS / "peers.parquet"
 FIGURE: Final = DOCS / "images" / "peers.png"

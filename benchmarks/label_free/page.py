@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from benchmarks.label_free import HELD_OUT, RECORDS, SEARCHES
-from benchmarks.label_free_advice import advice
-from benchmarks.label_free_reads import Study, chance_share, noise, read_study
-from benchmarks.label_free_sections import FIGURE, SECTIONS, percent, points, short
+from benchmarks.label_free.advice import advice
+from benchmarks.label_free.reads import Study, chance_share, noise, read_study
+from benchmarks.label_free.searches import HELD_OUT, RECORDS, SEARCHES
+from benchmarks.label_free.sections import FIGURE, SECTIONS, percent, points, short
 
 PAGE: Final = RECORDS.with_suffix(".md")
 
@@ -41,8 +41,9 @@ def _head(study: Study) -> Iterator[str]:
     yield "\n".join(lines)
     yield (
         "We wrote down the questions and the statistics before the first run, in the docstring of "
-        "`benchmarks/label_free.py`. `python -m benchmarks.label_free run` repeats the study, one trial at a "
-        f"time. It took {_minutes(study)} minutes on a machine with two cores that also did other work."
+        "`benchmarks/label_free/__main__.py`. `python -m benchmarks.label_free run` repeats the study, one "
+        f"trial at a time. It took {_minutes(study)} minutes on a machine with two cores that also did other "
+        "work."
     )
 
 
@@ -84,7 +85,7 @@ def _limits(study: Study) -> str:
 
 def write_page() -> None:
     """Render the page and its figure."""
-    from benchmarks.label_free_figure import draw
+    from benchmarks.label_free.figure import draw
 
     study = read_study(RECORDS)
     PAGE.write_text(page(study), encoding="utf-8")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.label_free_reads import (
+from benchmarks.label_free.reads import (
     Study,
     beaten_by_untrained,
     chosen,
@@ -14,7 +14,7 @@ from benchmarks.label_free_reads import (
     over_methods,
     within_method,
 )
-from benchmarks.label_free_sections import percent, points, short
+from benchmarks.label_free.sections import percent, points, short
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 
 
