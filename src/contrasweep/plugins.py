@@ -1,4 +1,4 @@
-"""Plug-ins: methods, encoders, datasets and samplers of other installed distributions, found by entry points.
+"""Plug-ins: what other installed distributions add, found by entry points.
 
 An entry point has the name that users type and leads to an object with the same name:
 
@@ -13,6 +13,9 @@ An entry point has the name that users type and leads to an object with the same
 
     [project.entry-points."contrasweep.samplers"]
     my-sampler = "my_package:SAMPLER"
+
+    [project.entry-points."contrasweep.metrics"]
+    my_metric = "my_package:METRIC"
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +25,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import Generic, Protocol, TypeVar
 
-KINDS = ("method", "encoder", "dataset", "sampler")
+KINDS = ("method", "encoder", "dataset", "sampler", "metric")
 
 
 class PluginError(ValueError):
@@ -151,7 +154,7 @@ def defined_beside(module: str, kind: type[U]) -> list[U]:
 
 
 def plugin_versions() -> dict[str, str]:
-    """Return the version of every distribution that adds a method, an encoder, a dataset or a sampler."""
+    """Return the version of every distribution that adds something of one of the `KINDS`."""
     entries = [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
     return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
 

@@ -15,7 +15,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.skeletons.writing import KINDS, check_new, write_skeleton
 
 ROOT = Path(__file__).parents[2]
-NAMES = {"method": "my-loss", "encoder": "my-net", "dataset": "my-set"}
+NAMES = {"method": "my-loss", "encoder": "my-net", "dataset": "my-set", "metric": "my_score"}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("new")
     folders = []
     for kind, name in NAMES.items():
-        folder = root / f"contrasweep-{name}"
+        folder = root / f"contrasweep-{name.replace('_', '-')}"
         write_skeleton(kind, name, folder)
         project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
         write_metadata(folder, project["name"], project["entry-points"])
@@ -35,12 +35,12 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_their_own_tests_pass(packages: list[Path]) -> None:
     path = os.pathsep.join([str(ROOT / "src"), *map(str, packages)])
     tests = [str(test) for folder in packages for test in folder.glob("tests/*.py")]
-    assert len(tests) == 3
+    assert len(tests) == 4
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(packages[0])]
     env = {**os.environ, "PYTHONPATH": path}
     ended = subprocess.run([*command, *tests], env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout
-    assert "10 passed" in ended.stdout
+    assert "12 passed" in ended.stdout
 
 
 def test_they_keep_the_rules_of_style(packages: list[Path]) -> None:
@@ -66,6 +66,8 @@ def test_a_package_holds_what_its_project_file_names(packages: list[Path]) -> No
         ("dataset", "digits", "there is a dataset 'digits' already"),
         ("encoder", "My Net", "given 'My Net'"),
         ("encoder", "3d", "begins with a letter"),
+        ("metric", "my-score", "single underscores"),
+        ("metric", "rankme", "one of contrasweep's own"),
     ],
 )
 def test_what_is_wrong_is_refused(kind: str, name: str, says: str, tmp_path: Path) -> None:

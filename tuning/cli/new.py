@@ -9,20 +9,20 @@ from contrasweep.tuning.cli.rendering import say
 
 
 def new(
-    kind: Annotated[str, typer.Argument(help="What to create: method, encoder or dataset.")],
-    name: Annotated[str, typer.Argument(help="Its name, such as my-loss.")],
+    kind: Annotated[str, typer.Argument(help="What to create: method, encoder, dataset or metric.")],
+    name: Annotated[str, typer.Argument(help="Its name, such as my-loss (of a metric, my_score).")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="The folder to write; default: contrasweep-NAME."),
     ] = None,
 ) -> None:
-    """Write a working package with a method, an encoder or a dataset, and its test, as a starting point.
+    """Write a working package with a new plug-in and its test, as a starting point.
 
     Example: contrasweep new method my-loss
     """
     from contrasweep.tuning.skeletons.writing import write_skeleton
 
-    folder = Path(f"contrasweep-{name}") if output is None else output
+    folder = Path(f"contrasweep-{name.replace('_', '-')}") if output is None else output
     for path in write_skeleton(kind, name, folder):
         say(str(path))
     say(f"Next: pip install --editable {folder}, then python -m pytest {folder}.")

@@ -53,6 +53,7 @@ ADDED_LATER = (
     "probes.at_epochs",
     "probes.kmeans_starts",
     "probes.label_free_views",
+    "probes.metrics",
     "compute",
 )
 """Settings that are younger than some stored studies. At its default, such a setting is not part of an

@@ -227,6 +227,8 @@ class ProbeSettings(Settings):
     With `label_free_views` above 0, scores that need no label are computed after every epoch too: RankMe,
     LiDAR, alignment, uniformity and the deviation of the features. Alignment and LiDAR compare so many random
     views of a held-out image. Images without labels have these scores in any case.
+
+    `metrics` names metrics of plug-ins, which are computed after every epoch too.
     """
 
     classifier: Literal["logistic", "moco", "cl-infonce", "cacr", "knn"] = "logistic"
@@ -243,6 +245,7 @@ class ProbeSettings(Settings):
     at_epochs: tuple[Count, ...] = ()
     kmeans_starts: CountOrNone = 0
     label_free_views: CountOrNone = 0
+    metrics: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _settings_of_the_classifier(self) -> Self:

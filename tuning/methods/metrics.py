@@ -1,11 +1,13 @@
 """The metrics that runs record, known before a study starts, and which of them a search can select by."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from contrasweep.data.facts import DatasetFacts
+from contrasweep.plugins import plugin_names
 from contrasweep.tuning.errors import InputError, unknown_name
-from contrasweep.tuning.experiment import ProbeSettings, Value
+from contrasweep.tuning.experiment import ProbeSettings
 from contrasweep.tuning.methods.declaration import Declaration
 
 VALIDATION = "val."
@@ -67,6 +69,9 @@ NEED_LABELS = (
 )
 """Measures that only images with labels have; the colour error is read by the side of an accuracy."""
 
+OURS = frozenset({*MEASURES, *NEED_LABELS})
+"""The names of all scores of contrasweep's own, without the split and the probe."""
+
 USUAL_LABEL_FREE_VIEWS = 4
 """The views of an image that label-free scores compare where the number is not given."""
 
@@ -91,6 +96,7 @@ def search_metrics(
         *_clustered("val.", probes),
         *_probed("val.", spec),
         *_label_free("val.", spec, probes),
+        *_added("val.", probes),
         *reported,
     )
 
@@ -111,6 +117,8 @@ def final_metrics(
         *_clustered("test.untrained_", probes),
         *_label_free("test.", spec, probes),
         *_label_free("test.untrained_", spec, probes),
+        *_added("test.", probes),
+        *_added("test.untrained_", probes),
     )
 
 
@@ -124,6 +132,7 @@ def goals(method: Declaration, spec: DatasetFacts, probes: ProbeSettings = USUAL
         *_classified("val.", method, spec),
         *_clustered("val.", probes),
         *_label_free("val.", spec, probes),
+        *_added("val.", probes),
     )
     return {**dict(probed), **{name: name for name in known_at_once}}
 
@@ -177,7 +186,7 @@ def full_name(
             f"metric: given {given}, which needs labels, and {spec.name} has none; "
             f"allowed: {', '.join(known)}"
         )
-    error = unknown_name("metric", given, known)
+    error = unknown_name("metric", given, [*known, *plugin_names("metric")])
     raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
 
 
@@ -194,10 +203,23 @@ def label_free_views(spec: DatasetFacts, probes: ProbeSettings) -> int:
     return probes.label_free_views or (0 if spec.has_labels else USUAL_LABEL_FREE_VIEWS)
 
 
-def implied_settings(metrics: Iterable[str | None]) -> dict[str, Value]:
-    """Return the settings without which the named metrics (commas between them) are not computed."""
-    named = {name.strip().removeprefix(VALIDATION) for one in metrics if one for name in one.split(",")}
-    return {} if named.isdisjoint(LABEL_FREE) else {"probes.label_free_views": USUAL_LABEL_FREE_VIEWS}
+def implied_settings(metrics: Iterable[str | None], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings without which the named metrics (commas between them) are not computed.
+
+    `asked` are the user's own settings: metrics of plug-ins that they name are kept.
+    """
+    told = [name.strip().removeprefix(VALIDATION) for one in metrics if one for name in one.split(",")]
+    implied: dict[str, Any] = {}
+    if not set(told).isdisjoint(LABEL_FREE):
+        implied["probes.label_free_views"] = asked.get("probes.label_free_views", USUAL_LABEL_FREE_VIEWS)
+    others = [name for name in told if name not in OURS]
+    # To find the names of plug-ins, Python reads a file of every installed distribution.
+    added = plugin_names("metric") if others else []
+    named = [name for name in others if name in added]
+    already = asked.get("probes.metrics", ())
+    if named and isinstance(already, list | tuple):
+        implied["probes.metrics"] = list(dict.fromkeys([*already, *named]))
+    return implied
 
 
 def _training(method: Declaration) -> tuple[str, ...]:
@@ -225,3 +247,7 @@ def _clustered(prefix: str, probes: ProbeSettings) -> tuple[str, ...]:
 
 def _label_free(prefix: str, spec: DatasetFacts, probes: ProbeSettings) -> tuple[str, ...]:
     return tuple(prefix + name for name in LABEL_FREE) if label_free_views(spec, probes) else ()
+
+
+def _added(prefix: str, probes: ProbeSettings) -> tuple[str, ...]:
+    return tuple(prefix + name for name in probes.metrics)

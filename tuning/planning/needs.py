@@ -1,12 +1,14 @@
-"""What a method needs of the training data, and which datasets have it. Nothing here imports torch."""
+"""What methods and metrics need of the data, and which datasets have it. Only plug-ins import torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from contrasweep.data.facts import DatasetFacts
+from contrasweep.names import unknown
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
+from contrasweep.tuning.methods.added_metrics import ADDED_METRICS, IMAGE_ARGUMENTS
 from contrasweep.tuning.methods.declaration import Declaration
 
 NEED_IN_WORDS = {
@@ -47,6 +49,20 @@ def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mappin
             f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not{given}; "
             f"datasets that do: {', '.join(fitting) or 'none'}{free}"
         )
+
+
+def check_added_metrics(names: Iterable[str], data: DatasetFacts) -> None:
+    """Raise InputError unless plug-ins have metrics of these names, and the data what they take.
+
+    Each is imported.
+    """
+    for name in names:
+        if name not in ADDED_METRICS:
+            raise InputError(f"probes.metrics: {unknown('metric', name, sorted(ADDED_METRICS))}")
+        needs = ("images", *(IMAGE_ARGUMENTS[one] for one in ADDED_METRICS[name].takes))
+        missing = [NEED_IN_WORDS[need] for need in needs if need not in data.offers]
+        if missing:
+            raise InputError(f"the metric {name} needs {' and '.join(missing)}, which {data.name} has not")
 
 
 def _free_of_labels(data: DatasetFacts) -> list[str]:

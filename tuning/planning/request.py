@@ -86,7 +86,7 @@ def check_request(
     check_scheduler(scheduler)
     check_sampler(sampler)
     asked = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
-    given = {**implied_settings((metric, asha_metric, *metrics_named(keep, KEEP))), **asked}
+    given = {**asked, **implied_settings((metric, asha_metric, *metrics_named(keep, KEEP)), asked)}
     start: Mapping[str, Value] = {}
     remarks: tuple[str, ...] = ()
     if use_preset:

@@ -18,7 +18,7 @@ from contrasweep.tuning.experiment import EncoderSettings, Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.objectives.batches import local_views, random_views
 from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for, versions_of
-from contrasweep.tuning.planning.needs import check_needs
+from contrasweep.tuning.planning.needs import check_added_metrics, check_needs
 from contrasweep.tuning.planning.settings import check_declared, settled
 from contrasweep.tuning.planning.weights import check_weights, with_digest
 
@@ -108,6 +108,8 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
         if experiment.probes.label_free_views and "images" not in data.offers:
             own = f"{data.name} has objects with views of its own"
             raise InputError(f"probes.label_free_views, for metrics that need no label, is for images; {own}")
+    with faults.noted():
+        check_added_metrics(experiment.probes.metrics, data)
     with faults.noted(), told_to_user("validation.fraction "):
         data.check_validation(experiment.validation.fraction)
     faults.tell()

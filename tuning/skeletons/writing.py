@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from contrasweep.names import unknown
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ENCODERS, DECLARED_METHODS
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.files import check_folder, write_whole
+from contrasweep.tuning.methods.added_metrics import ADDED_METRICS, check_metric_name
 
 KINDS: Final[Mapping[str, Mapping[str, object]]] = {
     "method": DECLARED_METHODS,
     "encoder": DECLARED_ENCODERS,
     "dataset": DECLARED_DATASETS,
+    "metric": ADDED_METRICS,
 }
 """What can be new, and what there is of it."""
 
@@ -29,7 +31,10 @@ def check_new(kind: str, name: str, folder: Path) -> None:
     """
     if kind not in KINDS:
         raise InputError(unknown("kind of plug-in", kind, KINDS))
-    if _NAME.fullmatch(name) is None:
+    if kind == "metric":
+        with told_to_user():
+            check_metric_name(name)
+    elif _NAME.fullmatch(name) is None:
         raise InputError(
             f"a name has small letters, digits and single dashes, and begins with a letter; given {name!r}"
         )
@@ -41,7 +46,7 @@ def check_new(kind: str, name: str, folder: Path) -> None:
 
 
 def write_skeleton(kind: str, name: str, folder: Path) -> list[Path]:
-    """Write a package with a new method, encoder or dataset into `folder`; return its files.
+    """Write a package with a new plug-in of one of `KINDS` into `folder`; return its files.
 
     It can be installed as it is, and its test passes.
 

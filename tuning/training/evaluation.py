@@ -21,9 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 
 from contrasweep.data import (
     DatasetFacts,
@@ -31,15 +29,10 @@ from contrasweep.data import (
     LabelledImages,
     MultiView,
     RandomViews,
-    clustering_accuracy,
-    clustering_nmi,
-    kmeans_clusters,
-    named_seed,
     torch_generator,
 )
 from contrasweep.models import (
     PROBE_RECIPES,
-    NonFiniteFeatures,
     choose_knn,
     fit_knn,
     fit_logistic,
@@ -57,11 +50,13 @@ from contrasweep.models.probes.minibatch import FeaturesOfEpoch
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import CLUSTERING, REPORT, scores_own_classifier
+from contrasweep.tuning.methods.metrics import REPORT, scores_own_classifier
 from contrasweep.tuning.objectives.batches import random_views
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+from contrasweep.tuning.training.added_scores import added_scores
+from contrasweep.tuning.training.clustered import clustering_scores
 from contrasweep.tuning.training.embedding import embed_views, embed_whole, joined
 from contrasweep.tuning.training.label_free import label_free_scores
 
@@ -128,16 +123,16 @@ def validation_scores(
     """Return the scores on the validation split by metric name; nothing without a split.
 
     Always among them are those of the fast probe (`val.ridge_accuracy`), of the method's own classifier
-    (`val.classifier_accuracy`), of a clustering (`val.cluster_accuracy`), and those that need no label
-    (`val.rankme`). `full` adds the exact probe's (`val.accuracy`), and `report_scores`. All of `data.ranks`
+    (`val.classifier_accuracy`), and `unfitted_scores` (`val.cluster_accuracy`, `val.rankme`). `full` adds the
+    exact probe's (`val.accuracy`), and `report_scores`. All of `data.ranks`
     must call this together, and get the same.
     """
     held_out = data.validation
     if held_out is None:
         return {}
     scores = prefixed("val.ridge_", fitted_scores(objective, data, held_out, experiment, RIDGE))
-    for others in (own_scores, clustering_scores, unlabelled_scores):
-        scores |= prefixed("val.", others(objective, data, held_out, experiment))
+    scores |= prefixed("val.", own_scores(objective, data, held_out, experiment))
+    scores |= prefixed("val.", unfitted_scores(objective, data, held_out, experiment))
     if full:
         exact = fitted_scores(objective, data, held_out, experiment, experiment.probes.classifier)
         scores |= prefixed("val.", exact) | report_scores(objective, data, experiment)
@@ -149,8 +144,8 @@ def report_scores(objective: Objective, data: Prepared, experiment: Experiment) 
     if data.report is None:
         return {}
     found = fitted_scores(objective, data, data.report, experiment, experiment.probes.classifier)
-    for others in (own_scores, clustering_scores, unlabelled_scores):
-        found |= others(objective, data, data.report, experiment)
+    found |= own_scores(objective, data, data.report, experiment)
+    found |= unfitted_scores(objective, data, data.report, experiment)
     return prefixed(REPORT, found)
 
 
@@ -169,11 +164,9 @@ def scores_on_test(
     return {
         **prefixed("test.", exact),
         **prefixed("test.", own_scores(trained, data, test, experiment, test=True)),
-        **prefixed("test.", clustering_scores(trained, data, test, experiment)),
+        **prefixed("test.", unfitted_scores(trained, data, test, experiment)),
         **prefixed("test.untrained_", control or own_scores(untrained, data, test, experiment, test=True)),
-        **prefixed("test.untrained_", clustering_scores(untrained, data, test, experiment)),
-        **prefixed("test.", unlabelled_scores(trained, data, test, experiment)),
-        **prefixed("test.untrained_", unlabelled_scores(untrained, data, test, experiment)),
+        **prefixed("test.untrained_", unfitted_scores(untrained, data, test, experiment)),
     }
 
 
@@ -224,56 +217,20 @@ def read_own_classifier(
     return Reading(outputs, ranks.once(lambda: label_scores(names, outputs, held_out, threshold)))
 
 
-def clustering_scores(
+def unfitted_scores(
     objective: Objective, data: Prepared, held_out: Any, experiment: Experiment
 ) -> dict[str, float]:
-    """Return ACC and NMI of k-means clusters of the held-out images; nothing where none are asked for.
+    """Return the scores of images that fit no classifier; nothing of other data, whose views come with it.
 
-    The directions of `embed_images` are clustered, into as many clusters as there are classes.
-
-    Raises:
-        NonFiniteFeatures: they hold NaN or Inf.
+    They are those of a clustering, those that need no label, and those of plug-ins, where asked for.
     """
-    settings, spec = experiment.probes, data.spec
-    if not settings.kmeans_starts:
+    if not isinstance(data, PreparedData):
         return {}
-    assert isinstance(data, PreparedData), "checked when the experiment was resolved"
-    embeddings = embed_whole(
-        objective.embed_images, held_out.images, spec.view_size, settings.centre, data.ranks
-    )
-    return data.ranks.once(
-        lambda: matched_clusters(embeddings, held_out.labels, spec.classes, settings.kmeans_starts)
-    )
-
-
-def matched_clusters(embeddings: Tensor, labels: Tensor, classes: int, starts: int) -> dict[str, float]:
-    """Return ACC and NMI of k-means clusters of the directions of `embeddings` `(N, D)`, one a class.
-
-    Raises:
-        NonFiniteFeatures: they hold NaN or Inf.
-    """
-    found = _clusters(embeddings, classes, starts)
-    accuracy, nmi = (score(found, labels) for score in (clustering_accuracy, clustering_nmi))
-    return dict(zip(CLUSTERING, (accuracy, nmi), strict=True))
-
-
-def unlabelled_scores(
-    objective: Objective, data: Prepared, held_out: Any, experiment: Experiment
-) -> dict[str, float]:
-    """Return `label_free_scores` of held-out images; nothing of other data, whose views come with it."""
-    return label_free_scores(objective, data, held_out, experiment) if isinstance(data, PreparedData) else {}
-
-
-def _clusters(embeddings: Tensor, count: int, starts: int) -> Tensor:
-    """Return the clusters `(N,)` of `embeddings` `(N, D)`: `count` of them, or one for each that differs."""
-    if not bool(embeddings.isfinite().all()):
-        raise NonFiniteFeatures("the embeddings to be clustered hold NaN or Inf")
-    directions = functional.normalize(embeddings, dim=1)
-    distinct: tuple[Tensor, Tensor] = torch.unique(directions, dim=0, return_inverse=True)
-    if len(distinct[0]) <= count:
-        return distinct[1]
-    # The seed is the same for all encoders: they are compared with the same starts.
-    return kmeans_clusters(directions, count, named_seed(0, "clustering scores"), starts=starts)
+    return {
+        **clustering_scores(objective, data, held_out, experiment),
+        **label_free_scores(objective, data, held_out, experiment),
+        **added_scores(objective, data, held_out, experiment),
+    }
 
 
 def probe_scores(

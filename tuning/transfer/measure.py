@@ -9,12 +9,12 @@ from torch import Tensor
 
 from contrasweep.tuning.errors import told_to_user
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.training.clustered import matched_clusters
 from contrasweep.tuning.training.compute import computing
 from contrasweep.tuning.training.evaluation import (
     Known,
     Reading,
     extract_features,
-    matched_clusters,
     probe_views,
     read_probe,
     view_features,

@@ -1,0 +1,38 @@
+"""The scores of an encoder that plug-ins add (`methods.added_metrics`)."""
+
+from contrasweep.data import LabelledImages
+from contrasweep.models import NonFiniteFeatures
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods.added_metrics import ADDED_METRICS
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.embedding import embed_whole
+
+
+def added_scores(
+    objective: Objective, data: PreparedData, held_out: LabelledImages, experiment: Experiment
+) -> dict[str, float]:
+    """Return the scores on held-out images by name (`probes.metrics`); nothing where none are asked for.
+
+    Raises:
+        NonFiniteFeatures: the features hold NaN or Inf.
+        TypeError: a plug-in returns something else than a number.
+    """
+    settings = experiment.probes
+    if not settings.metrics:
+        return {}
+    size = data.spec.view_size
+    features = embed_whole(objective.features, held_out.images, size, settings.centre, data.ranks)
+    if not bool(features.isfinite().all()):
+        raise NonFiniteFeatures(f"the features for {', '.join(settings.metrics)} hold NaN or Inf")
+
+    def score(name: str) -> float:
+        metric = ADDED_METRICS[name]
+        found = metric.score(features, **{one: getattr(held_out, one) for one in metric.takes})
+        try:
+            return float(found)
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(found).__name__
+            raise TypeError(f"the metric {name} must return a number, returned {kind}") from None
+
+    return data.ranks.once(lambda: {name: score(name) for name in settings.metrics})
