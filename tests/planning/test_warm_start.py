@@ -88,6 +88,14 @@ def test_the_scores_of_another_dataset_need_not_be_of_this_metric(tmp_path: Path
     assert short(small_plan(tmp_path, metric="colour_mse", warm_start=["there"])) == [0.11]
 
 
+def test_a_study_without_the_scheduler_s_metric_lends_its_completed_trials(tmp_path: Path) -> None:
+    write(tmp_path, "here", run(0.6, temperature=0.5), run(0.4, "stopped"), dataset="colour-digits")
+    later = small_plan(tmp_path, metric="accuracy", asha_metric="rankme", warm_start=["here"])
+    assert [(one.values["temperature"], one.state) for one in later.warm.trials] == [(0.5, "completed")]
+    assert "here lacks val.rankme: its stopped trials are left out" in later.warm.remarks
+    later.new_study().ask()
+
+
 def test_what_says_nothing_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "none", run(0.9, "stopped"))
     with pytest.raises(InputError, match="warm start: no trial of study none has completed yet"):

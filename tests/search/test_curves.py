@@ -181,6 +181,29 @@ def test_few_scores_are_all_taken() -> None:
     assert most_telling(scores) is scores
 
 
+@pytest.mark.parametrize("rung", [2, 3])
+def test_a_trial_that_another_scheduler_stopped_is_modelled_by_its_last_score(rung: int) -> None:
+    # The model looks at epochs 1, 2, 4 and 8, ASHA after 1, 3 and 9.
+    stopped = [
+        PastTrial(number, {"x": number / 10, "kernel": "cosine"}, "stopped", {rung: level(number / 10, rung)})
+        for number in range(6)
+    ]
+    whole = [past(6 + number, x, EPOCHS, "completed") for number, x in enumerate((0.6, 0.7, 0.9))]
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, earlier=[*stopped, *whole])
+    axes = axes_of(SPACE)
+    found = scores_of(curves_of(study.optuna_study, axes), axes, EPOCHS)
+    assert found is not None
+    assert set(found.trial.tolist()) == set(range(9))
+    assert set(found.share[found.trial < 6]) == {math.log(rung) / math.log(EPOCHS)}
+
+
+def test_a_negative_seed_decides_too() -> None:
+    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, seed=-1)
+    study.restore([past(n, x, EPOCHS, "completed") for n, x in enumerate((0.05, 0.3, 0.5, 0.6, 0.9))])
+    study.ask()
+    assert study.goes_on(5, 2, 0.9) in (True, False)
+
+
 def test_the_score_at_which_a_trial_is_looked_at_is_modelled() -> None:
     """With a warmup of two epochs, trials are looked at after 3; here that is the only score."""
     study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, warmup=2)

@@ -236,7 +236,9 @@ def _explain(item: Any) -> str:
     if item["type"] == "missing":
         return f"setting {path!r} is missing"
     is_list = item["type"] == "tuple_type"
-    reason = "allowed: a list, such as [0.5]" if is_list else item["msg"].removeprefix("Value error, ")
+    reason = "allowed: a list, such as [0.5]" if is_list else str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "value_error" and path != "hyperparameters" and isinstance(item["input"], Mapping):
+        return reason  # of several settings of a section: it names them
     return f"setting {path!r}: {reason}, given {reprlib.repr(item['input'])}" if path else reason
 
 

@@ -11,6 +11,7 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.methods import METHODS
@@ -150,6 +151,14 @@ class SweepPlan:
         check_experiment(experiment, self.data_root)
         return experiment
 
+    def is_possible(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the proposed `values`, all active ones, give an experiment."""
+        try:
+            self.experiment_of(values)
+        except InputError:
+            return False
+        return True
+
     def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
         """Return a new search that proposes this plan's trials and copies them to `mirror`."""
         return SearchStudy(
@@ -162,6 +171,7 @@ class SweepPlan:
             objectives=len(self.metrics),
             earlier=self.warm.trials,
             first=self.enqueued,
+            possible=self.is_possible,
             mirror=mirror,
         )
 

@@ -222,6 +222,9 @@ def plan_sweep(
         created=created,
     )
     check_stop_when(plan.limits, plan.record().require_search())
+    for number, values in enumerate(plan.enqueued, 1):
+        with told_to_user(f"configuration {number} of --enqueue: "):
+            plan.experiment_of(plan.space.complete(values))
     return warm_started(plan, warm_start, ResultsStore(results)) if warm_start else plan
 
 

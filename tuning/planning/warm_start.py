@@ -54,6 +54,8 @@ def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -
             fitting, skipped = _fitting(plan, earlier, store)
             taken = f"{name}: {len(fitting)} of its trials are taken"
             remarks.append(taken + (f", {skipped} do not fit this space" if skipped else ""))
+            if plan.rung_metric not in earlier.columns.metrics:
+                remarks.append(f"{name} lacks {plan.rung_metric}: its stopped trials are left out")
             remarks += _differences(plan, earlier)
             found += fitting
         else:
@@ -122,10 +124,15 @@ def _in_turn(plan: SweepPlan, best: Sequence[Sequence[Configuration]]) -> list[C
 
 
 def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:
-    """Return the trials that fit, and the number of ended trials that do not."""
+    """Return the trials that fit, and the number of ended trials that do not.
+
+    A stopped trial is worth something by the metric that the scheduler compares, or not at all.
+    """
     tables = store.tables(earlier.name)
-    curves = epoch_means(tables.epochs, earlier, plan.rung_metric)
-    ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in ("completed", "stopped")]
+    has_curves = plan.rung_metric in earlier.columns.metrics
+    curves = epoch_means(tables.epochs, earlier, plan.rung_metric) if has_curves else {}
+    taken = ("completed", "stopped") if has_curves else ("completed",)
+    ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in taken]
     fitting = []
     for one in ended:
         values = _values_in(plan, experiment_of(earlier, one.values))

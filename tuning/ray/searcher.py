@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ray.tune.search import Searcher
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd, Reason
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.seeds import end_all
@@ -22,7 +23,10 @@ from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.results.violations import violations
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal, keeps
 from contrasweep.tuning.statistics import Summary
-from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord
+from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord, TrialInfo, end_trial
+
+NO_EXPERIMENT: Final = ""
+"""The `config` of a trial whose values give no experiment."""
 
 _MAY_LEAVE_ENCODERS: Final = ("completed", "failed")
 """How trials end of which a seed may have completed, and written its encoder."""
@@ -125,16 +129,9 @@ class StoreSearcher(Searcher):
 
     def suggest(self, trial_id: str) -> Any:
         """Return the configuration of the next trial (a dict), or `Searcher.FINISHED` after the last one."""
-        if self._must_stop():
+        request = self._next_request()
+        if request is None:
             return Searcher.FINISHED
-        if self._waiting:
-            proposal = self._waiting.pop(0)
-        elif self._left > self.not_begun:
-            proposal = self.study.ask()
-            self._left -= 1
-        else:
-            return Searcher.FINISHED
-        request = self._request(proposal)
         self._running[trial_id] = request
         self._early.begin()
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
@@ -142,6 +139,47 @@ class StoreSearcher(Searcher):
         checks_node = self._plan.resources.address is not None
         config = {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
         return {**config, "checks_node": checks_node}
+
+    def _next_request(self) -> TrialRequest | None:
+        """Return the next trial that can be run; None after the last one."""
+        while not self._must_stop():
+            if self._waiting:
+                proposal = self._waiting.pop(0)
+            elif self._left > self.not_begun:
+                proposal = self.study.ask()
+                self._left -= 1
+            else:
+                break
+            try:
+                return self._request(proposal)
+            except InputError as error:
+                # Where the defaults give no experiment either, it is not for the trial's values.
+                self._plan.experiment_of(self._plan.space.defaults())
+                self._refuse(proposal, f"its values do not go together: {error}")
+        return None
+
+    def _refuse(self, proposal: Proposal, error: str) -> None:
+        """Record a trial that cannot be run, such as a point of a grid, as failed."""
+        plan = self._plan
+        for replicate in range(plan.seeds):
+            info = TrialInfo(
+                trial=proposal.number,
+                seed=plan.experiment.seed + replicate,
+                phase="search",
+                config=NO_EXPERIMENT,
+                hyperparameters=proposal.values,
+                epochs=plan.experiment.epochs,
+            )
+            try:
+                end_trial(self._location, self._record, info, "failed", error=error)
+            except StoreUnavailable as problem:
+                self.stopped_by = str(problem)
+                return
+        self.study.fail(proposal.number)
+        self._early.begin()
+        self._early.end(proposal.number, "failed", None, kept=False)
+        self._tracker.begin(proposal.number, 0)
+        self._tracker.end(proposal.number, "failed", None)
 
     def on_trial_start(self, trial_id: str) -> None:
         """Note that the worker of a trial is there."""

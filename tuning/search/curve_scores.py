@@ -159,6 +159,10 @@ def _rows_of(one: Curve, telling: Collection[int], epochs: int, offset: float) -
         yield epochs, -math.inf
         return
     yield from ((epoch, score) for epoch, score in one.scores.items() if epoch in telling)
+    last = max(one.scores, default=0)
+    # Another scheduler may have stopped it after an epoch that is not among those of the model.
+    if not one.running and last not in telling and last > min(telling, default=epochs):
+        yield last, one.scores[last]
     if one.final is not None:
         yield epochs, one.final - offset
 

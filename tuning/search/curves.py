@@ -204,7 +204,8 @@ def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, s
     if epoch >= epochs or not tells(curves, epoch, epochs):
         return True
     with threadpool_limits(1):
-        found = outlook_of(study, space, curves, np.random.default_rng([seed, number, epoch]), number)
+        rng = np.random.default_rng([seed % 2**64, number, epoch])  # NumPy takes no negative seed
+        found = outlook_of(study, space, curves, rng, number)
         if found is None:
             return True
         _, new = found.best_new()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
@@ -113,7 +113,17 @@ def varied(parameters: Iterable[Choice | Range]) -> Mapping[str, BaseDistributio
 
 
 Configuration = frozenset[tuple[str, Scalar]]
+Possible = Callable[[Mapping[str, Scalar]], bool]
+"""Whether a configuration, all of its active values, can be run: each value is allowed by itself, but some
+may not go together."""
+
 REDRAWS = 10
+REDRAWS_BY_CHANCE = 1000
+
+
+def every_one(values: Mapping[str, Scalar]) -> bool:
+    """Return that a configuration can be run: no two values of the space exclude each other."""
+    return True
 
 
 class SpaceSampler(BaseSampler):
@@ -129,6 +139,9 @@ class SpaceSampler(BaseSampler):
     a finite space, the first untried one of `Space.grid` then takes its place, so it is repeated only when
     none is left. An exhaustive sampler repeats nothing by itself, and its draws are taken as they are.
 
+    A configuration that is not `possible` is drawn again too; in an infinite space, after `REDRAWS` of them,
+    uniformly at random. It is proposed only if no other was found.
+
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
 
@@ -140,8 +153,10 @@ class SpaceSampler(BaseSampler):
         trials: int,
         earlier: int = 0,
         first: Sequence[Mapping[str, Scalar]] = (),
+        possible: Possible = every_one,
     ) -> None:
         self._space = space
+        self._possible = possible
         self._seed = seed
         self._earlier = earlier
         self._first = (space.defaults(), *first)
@@ -160,17 +175,22 @@ class SpaceSampler(BaseSampler):
         number = trial.number - self._earlier
         if number < len(self._first):
             return self._searched(self._first[number])
-        inner = self._draw_of(_seed_of(self._seed, number), number)
+        seed = _seed_of(self._seed, number)
+        inner = self._draw_of(seed, number)
         drawn = self._draw(inner, study, trial)
         if not self._redraws:
             return drawn
         others = (t for t in study.get_trials(deepcopy=False) if t.number != trial.number)
         tried = {frozenset(t.params.items()) for t in others}
+        repeated = drawn
         for _ in range(REDRAWS):
-            if frozenset(drawn.items()) not in tried:
-                return drawn
+            if self._possible(self._space.complete(drawn)):
+                if frozenset(drawn.items()) not in tried:
+                    return drawn
+                repeated = drawn
             drawn = self._draw(inner, study, trial)
-        return next(self._untried(tried), drawn) if self._space.is_finite else drawn
+        left = self._untried(tried) if self._space.is_finite else self._by_chance(seed, study, trial)
+        return next((one for one in left if self._possible(self._space.complete(one))), repeated)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -191,6 +211,10 @@ class SpaceSampler(BaseSampler):
             else:
                 values[name] = inner.sample_independent(study, trial, name, dist)
         return values
+
+    def _by_chance(self, seed: int, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        chance = RandomSampler(seed)
+        return (self._draw(chance, study, trial) for _ in range(REDRAWS_BY_CHANCE))
 
     def _untried(self, tried: set[Configuration]) -> Iterator[dict[str, Any]]:
         for values in self._space.grid():

@@ -14,7 +14,14 @@ from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.search.looks import EPOCHS, WARMUP
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
-from contrasweep.tuning.search.sampler import SpaceSampler, distribution, keeps, sampler_of
+from contrasweep.tuning.search.sampler import (
+    Possible,
+    SpaceSampler,
+    distribution,
+    every_one,
+    keeps,
+    sampler_of,
+)
 
 NO_VIOLATIONS: Mapping[str, float] = {}
 """Of a trial that breaks no condition, or of a search without conditions."""
@@ -91,6 +98,7 @@ class SearchStudy:
         objectives: the number of values of a finished trial; larger values are better.
         earlier: trials of earlier searches to learn from; they do not count as trials of this one.
         first: configurations that run before the sampler's proposals, after the defaults.
+        possible: whether a configuration can be run; others are proposed only if the space has none.
         mirror: makes the copy to which each change of the search is written.
 
     Raises:
@@ -110,6 +118,7 @@ class SearchStudy:
         objectives: int = 1,
         earlier: Sequence[PastTrial] = (),
         first: Sequence[Mapping[str, Scalar]] = (),
+        possible: Possible = every_one,
         mirror: MirrorOf | None = None,
     ) -> None:
         if trials < 1:
@@ -125,7 +134,7 @@ class SearchStudy:
         with quiet_optuna():
             self.optuna_study = optuna.create_study(
                 storage=self._storage,
-                sampler=SpaceSampler(space, chosen, seed, trials, len(earlier), first),
+                sampler=SpaceSampler(space, chosen, seed, trials, len(earlier), first, possible),
                 pruner=optuna.pruners.NopPruner(),
                 directions=[StudyDirection.MAXIMIZE] * objectives,
             )

@@ -1,0 +1,67 @@
+"""Values that exclude each other are not proposed, however large their share of the space is."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.search import SearchStudy
+
+CROPS = Space.parse(
+    {
+        "smallest": {"uniform": [0.0, 1.0], "default": 0.2},
+        "largest": {"uniform": [0.0, 1.0], "default": 0.9},
+    }
+)
+FINITE = Space.parse(
+    {
+        "smallest": {"int": [1, 4], "default": 1},
+        "largest": {"int": [1, 4], "default": 4},
+    }
+)
+
+
+def fits(values: Mapping[str, Scalar]) -> bool:
+    return float(values["smallest"]) <= float(values["largest"])
+
+
+def barely(values: Mapping[str, Scalar]) -> bool:
+    """One configuration in fifty."""
+    return float(values["smallest"]) <= float(values["largest"]) - 0.8
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "curves", "gp", "cmaes", "random"])
+def test_no_sampler_proposes_what_cannot_be_run(sampler: str) -> None:
+    study = SearchStudy(CROPS, sampler=sampler, seed=1, trials=20, possible=fits)
+    for number in range(20):
+        values = study.ask().values
+        assert fits(values)
+        # Better where the crops would be of no size: samplers are drawn to what is not possible.
+        study.complete(number, float(values["smallest"]) - float(values["largest"]))
+
+
+def test_a_small_part_of_a_space_is_found() -> None:
+    study = SearchStudy(CROPS, sampler="random", seed=1, trials=20, possible=barely)
+    study.ask()  # the defaults
+    assert all(barely(study.ask().values) for _ in range(19))
+
+
+def test_what_is_possible_does_not_change_other_proposals() -> None:
+    proposals = [
+        [SearchStudy(CROPS, sampler="random", seed=seed, **more).ask().values for seed in range(5)]
+        for more in ({}, {"possible": lambda values: True})
+    ]
+    assert proposals[0] == proposals[1]
+
+
+def test_a_finite_space_is_searched_without_what_cannot_be_run() -> None:
+    study = SearchStudy(FINITE, sampler="random", seed=1, trials=12, possible=fits)
+    found = {tuple(study.ask().values.values()) for _ in range(10)}
+    assert found == {(low, high) for low in range(1, 5) for high in range(low, 5)}
+    # None is left: one that can be run is repeated.
+    assert tuple(study.ask().values.values()) in found
+
+
+def test_where_nothing_can_be_run_the_search_still_proposes() -> None:
+    study = SearchStudy(CROPS, sampler="random", seed=1, trials=3, possible=lambda values: False)
+    assert [study.ask().number for _ in range(3)] == [0, 1, 2]
