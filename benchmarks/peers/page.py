@@ -3,7 +3,6 @@
 python -m benchmarks.peers.page
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
@@ -13,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from benchmarks.filled import filled, markdown_table
 from benchmarks.peers.records import Record, Setting, read, settings_in
 from contrasweep.tuning.reports.style import COLOURS, GREY
 
@@ -24,18 +24,12 @@ OURS: Final = ("contrasweep", "contrasweep: curves")
 CHANCE: Final = ("random, ASHA", "random")
 DRAWN_FROM: Final = 0.15
 """Before this share of the budget, few searches have a trial that has ended."""
-FILLED: Final = re.compile(r"(<!-- filled: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
     records = read(RECORDS)
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables(records)), encoding="utf-8")
     draw(records, FIGURE)
-
-
-def filled(page: str, found: Mapping[str, str]) -> str:
-    """Return a page with each table between `<!-- filled: NAME -->` and `<!-- end -->` put in anew."""
-    return FILLED.sub(lambda match: f"{match[1]}\n{found[match[2]]}\n\n{match[3]}", page)
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
@@ -82,7 +76,7 @@ def _scores(records: Sequence[Record], share: float) -> str:
         best = max(score for score, _ in scores)
         cells = [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
         rows.append([setting.recording, str(setting.workers), *cells])
-    return _table(["recording", "at once", *names], rows)
+    return markdown_table(["recording", "at once", *names], rows)
 
 
 def _ranks(records: Sequence[Record]) -> str:
@@ -95,7 +89,9 @@ def _ranks(records: Sequence[Record]) -> str:
         rank, trials = mean(one.rank for one in own), mean(one.begun for one in own)
         ended = mean(one.finished for one in own)
         rows.append([name, f"{rank:.2f} ± {half:.2f}", f"{trials:.0f}", f"{ended:.0f}"])
-    return _table(["search", f"mean rank in {count} comparisons", "trials", "trained to the end"], rows)
+    return markdown_table(
+        ["search", f"mean rank in {count} comparisons", "trials", "trained to the end"], rows
+    )
 
 
 def _epochs(records: Sequence[Record]) -> str:
@@ -105,7 +101,7 @@ def _epochs(records: Sequence[Record]) -> str:
         shares = [share_of_best_peer(found, name) for name in OURS]
         cells = ["not reached" if share is None else f"{share:.0%}" for share in shares]
         rows.append([setting.recording, str(setting.workers), best_peer(found).search, *cells])
-    return _table(["recording", "at once", "best peer", *OURS], rows)
+    return markdown_table(["recording", "at once", "best peer", *OURS], rows)
 
 
 def _earlier(records: Sequence[Record]) -> str:
@@ -116,7 +112,7 @@ def _earlier(records: Sequence[Record]) -> str:
             before = of_setting(records, without)[name]
             cells = [f"{_at(before, share)} → {_at(one, share)}" for share in (0.125, 0.25, 0.5, 1.0)]
             rows.append([setting.recording, name, *cells])
-    return _table(["recording", "search", "12.5 %", "25 %", "50 %", "100 %"], rows)
+    return markdown_table(["recording", "search", "12.5 %", "25 %", "50 %", "100 %"], rows)
 
 
 def _recordings(records: Sequence[Record]) -> str:
@@ -127,7 +123,7 @@ def _recordings(records: Sequence[Record]) -> str:
         cells = [f"{100 * one:.1f}" for one in shares]
         rows.append([f"`{name}`", f"{known.trials} ({known.again})", *cells])
     columns = ["held-out error", "beyond the noise", "noise of a seed", "reachable"]
-    return _table(["recording", "trials (again)", *columns], rows)
+    return markdown_table(["recording", "trials (again)", *columns], rows)
 
 
 def _at(one: Record, share: float) -> str:
@@ -137,11 +133,6 @@ def _at(one: Record, share: float) -> str:
 
 def _bold(text: str, yes: bool) -> str:
     return f"**{text}**" if yes else text
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def draw(records: Sequence[Record], path: Path) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.page import PAGE, RECORDS, filled, share_of_best_peer, tables
+from benchmarks.filled import filled
+from benchmarks.peers.page import PAGE, RECORDS, share_of_best_peer, tables
 from benchmarks.peers.records import Record, Setting, Surrogate, keep, read
 
 SURROGATE = Surrogate(trials=200, again=40, error=0.05, own_error=0.03, noise=0.04, reachable=0.9)

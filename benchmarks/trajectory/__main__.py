@@ -6,7 +6,8 @@ A run trains on all training images, as a final run does, with the seed's own or
 scores are those of the table. Nothing is selected by them, so the test images may be read at every epoch.
 
 Each run has two files in FOLDER: its scores (Parquet, a row an epoch) and its state, with which the same
-command goes on where it was killed. The state is removed when the run has ended.
+command goes on where it was killed. The state is removed when the run has ended. `benchmarks.trajectory.page`
+shows the scores of several such folders.
 """
 
 import argparse
