@@ -81,7 +81,7 @@ def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> N
     assert third.elsewhere is None
     assert (first.elsewhere.stable_from, first.elsewhere.contrary_from) == (None, 1)
     assert [(row["claim"], row["stable from"]) for row in other_seed_rows(found)] == [
-        ("a > b", "contrary from 1")
+        ("a > b", "opposite from 1")
     ]
     assert any(line.startswith("On other seeds") for line in sentences(found))
     unpaired = judged(replace(a, values=tried("apart", SPREAD, shared=False).values), b)

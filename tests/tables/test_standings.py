@@ -13,9 +13,10 @@ from contrasweep.tuning.tables.findings import bullets, findings
 from contrasweep.tuning.tables.forest import draw_forest, forest
 from contrasweep.tuning.tables.heatmap import LOOKS, cell_of, draw_heatmap, shown_forms
 from contrasweep.tuning.tables.offline import offline_page
-from contrasweep.tuning.tables.results import RunValue, TableResults
+from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 from contrasweep.tuning.tables.scoreboard import HEADINGS, scoreboard, scoreboard_rows
 from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Standing, standings
+from contrasweep.tuning.tables.summary import in_short, older_runs
 from contrasweep.tuning.tables.verdict import Status, judge_all
 
 BEATS = "FairCCLK beats InfoNCE on both metrics."
@@ -144,6 +145,34 @@ def test_findings_name_what_was_confirmed_and_what_was_not() -> None:
         assert named.startswith(heading)
         assert f"**{named}**\n\n- " in bullets(said)
         assert "80.0 without training; the paper prints 84.1 to 86.4" in bullets(said)
+
+
+def test_all_claims_in_short() -> None:
+    for rows, untrained, told in (
+        ({"infonce": 84.0, "fair-cclk": 88.0}, 80.0, "1 is confirmed and none is contradicted."),
+        ({"infonce": 88.0, "fair-cclk": 84.0}, 80.0, "none is confirmed and 1 is contradicted."),
+        (
+            {"infonce": 84.0, "fair-cclk": 84.0},
+            84.0,
+            "settings on its data: 1 inert (",
+        ),
+    ):
+        judged = [stored(rows, untrained=untrained)]
+        stands = standings(judged)
+        total = scoreboard(stands, judged)[-1]
+        said = in_short(stands, total)
+        assert said.startswith(f"**In short.** Of {len(stands)} claims, ")
+        assert told in said
+        assert f"({total.outcomes['data missing']} of them need data that no stored run has read)" in said
+
+
+def test_the_scoreboard_names_runs_that_are_older_than_their_table() -> None:
+    judged = stored({"infonce": 84.0, "fair-cclk": 88.0})
+    assert older_runs([judged]) == ""
+    old = CellInfo("infonce", "colormnist", {"encoder.name": "lenet5"})
+    results = replace(judged.results, cells={("infonce", "acc"): old})
+    assert "(CCL-K: Table 3)" in older_runs([replace(judged, results=results)])
+    assert older_runs([replace(judged, results=replace(results, scale="quick"))]) == ""
 
 
 def test_the_offline_page_has_filters_and_a_cell_for_each_verdict() -> None:

@@ -133,7 +133,11 @@ def _choices(pools: "Sequence[Tried]", budgets: Sequence[int], folder: Path, res
 
 def _tell(found: "Stability", written: Sequence[Path], as_json: bool) -> None:
     from contrasweep.tuning.stability.table import (
+        CLAIMS,
+        DEVIATIONS,
         ON_OTHER_SEEDS,
+        RANKING,
+        SCORES,
         claim_rows,
         content_of,
         other_seed_rows,
@@ -149,17 +153,13 @@ def _tell(found: "Stability", written: Sequence[Path], as_json: bool) -> None:
     if as_json:
         print_json({**content_of(found), "files": [str(path) for path in written]})
         return
-    print_rows(
-        "Chance that a claim holds, by number of trials, %",
-        claim_rows(found),
-        footer=" ".join(sentences(found)),
-    )
+    print_rows(CLAIMS, claim_rows(found), footer=" ".join(sentences(found)))
     if rows := other_seed_rows(found):
         print_rows(ON_OTHER_SEEDS, rows)
-    print_rows("Mean found score, by number of trials", score_rows(found))
+    print_rows(SCORES, score_rows(found))
     if rows := variance_rows(found):
-        print_rows("Deviation of the found score by its source", rows)
+        print_rows(DEVIATIONS, rows)
     if rows := ranking_rows(found):
-        print_rows("The ranking of all methods against that of the whole pools", rows)
+        print_rows(RANKING, rows)
     for path in written:
         say(f"Wrote {path}")

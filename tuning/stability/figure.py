@@ -1,4 +1,4 @@
-"""The figure: claims by number of trials, coloured by the chance that they hold."""
+"""The figure: claims by number of trials, coloured by the probability that they hold."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from contrasweep.tuning.stability.table import percent
 HOLDS: Final = "#0072B2"
 CONTRARY: Final = "#D55E00"
 UNDECIDED: Final = "#EDEFF1"
-TITLE: Final = "Chance that a claim holds after so many trials, %"
+TITLE: Final = "Probability that a claim holds after so many trials, %"
 ROW_PIXELS: Final = 34
 
 

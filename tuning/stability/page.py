@@ -10,7 +10,12 @@ from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.stability.analysis import Stability
 from contrasweep.tuning.stability.figure import claims_figure, draw_claims
 from contrasweep.tuning.stability.table import (
+    CLAIMS,
+    DEVIATIONS,
+    INTERVALS,
     ON_OTHER_SEEDS,
+    RANKING,
+    SCORES,
     claim_rows,
     interval_rows,
     other_seed_rows,
@@ -57,12 +62,12 @@ def _picture(path: Path) -> Path:
 def _tables(found: Stability) -> list[tuple[str, Rows]]:
     """Return the tables, each with its title; those that have nothing to say are left out."""
     tables = [
-        ("Chance that a claim holds, by number of trials, %", claim_rows(found)),
-        ("Its 95 % interval over drawn pools, %", interval_rows(found)),
+        (CLAIMS, claim_rows(found)),
+        (INTERVALS, interval_rows(found)),
         (ON_OTHER_SEEDS, other_seed_rows(found)),
-        ("Mean found score", score_rows(found)),
-        ("Deviation of the found score by its source", variance_rows(found)),
-        ("The ranking of all methods against that of the whole pools", ranking_rows(found)),
+        (SCORES, score_rows(found)),
+        (DEVIATIONS, variance_rows(found)),
+        (RANKING, ranking_rows(found)),
     ]
     return [(title, rows) for title, rows in tables if rows]
 
@@ -92,7 +97,7 @@ def _markdown(found: Stability, path: Path, command: str) -> str:
         f"# {_title(found)}",
         *sentences(found),
         *(f"{line.capitalize()}." for line in warnings_of(found)),
-        f"![Claims by number of trials, coloured by the chance that they hold]({_picture(path).name})",
+        f"![Claims by number of trials, coloured by the probability that they hold]({_picture(path).name})",
     ]
     for title, rows in _tables(found):
         parts += [f"**{title}**", pipes(list(rows[0]), [list(row.values()) for row in rows])]

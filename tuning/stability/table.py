@@ -12,7 +12,13 @@ from contrasweep.tuning.stability.variance import PARTS
 
 NOT_BY: Final = "not by {half}"
 STABLE_FROM: Final = "stable from"
-ON_OTHER_SEEDS: Final = "Chance that a claim holds on other seeds (interval over drawn pools), %"
+CLAIMS: Final = "Probability that a claim holds, by number of trials, %"
+INTERVALS: Final = "95 % interval of this probability, %"
+ON_OTHER_SEEDS: Final = "Probability on other seeds (95 % interval), %"
+SCORES: Final = "Mean score of the selected configuration"
+DEVIATIONS: Final = "Standard deviation of this score, by source"
+RANKING: Final = "Agreement with the ranking of the whole pools"
+"""The titles of the tables, wherever they are shown."""
 SMALL_POOL: Final = 24
 """Pools of fewer configurations are warned of."""
 
@@ -103,8 +109,9 @@ def sentences(found: Stability) -> list[str]:
     sizes = sorted({len(one.study) for one in found.found})
     told = [
         f"Pools of {' to '.join(map(str, sizes))} configurations on {first.dataset}, without the defaults. A "
-        f"search of n trials is a subset of n: the highest {first.metric} chooses, {first.report_metric} is "
-        "compared. The chances are exact, over all subsets."
+        "search of n trials is a random subset of n configurations. It selects the one with the highest "
+        f"{first.metric}; {first.report_metric} of the selected configurations is compared. Probabilities "
+        "are exact, over all subsets."
     ]
     if found.paired:
         told.append(
@@ -115,18 +122,19 @@ def sentences(found: Stability) -> list[str]:
         told.append("The studies are not paired: each method draws trials of its own.")
     if not first.is_halved:
         told.append(
-            "The score that chooses is the score that is compared, on the same images, so found scores are "
-            "optimistic; --set validation.halves=true gives separate ones."
+            "The score that selects is also the score that is compared, on the same images, so it is "
+            "optimistic; --set validation.halves=true gives separate scores."
         )
     told.append(
-        f"Stable means 95 % from this budget on, of at most {found.half}: beyond half of a pool, its subsets "
-        "are too much alike. Intervals are over pools drawn from the given ones with replacement."
+        "Stable: the probability is 95 % or more from this number of trials on. Numbers above "
+        f"{found.half} (half of the pool) are not considered, because larger subsets are too similar. "
+        "Intervals come from bootstrap samples of the pool."
     )
     if any(one.elsewhere is not None for one in found.claims):
         told.append(
-            "On other seeds: the same configurations are chosen, and the scores of --again are compared, so "
-            "the luck of the seed on which a configuration was chosen does not count. A claim that is stable "
-            "on the first seed and not here depends on that seed."
+            "On other seeds: configurations are selected on the first seed, and their scores on the seeds of "
+            "--again are compared. If a claim is stable only on the first seed, its result depends on that "
+            "seed."
         )
     for one in (one.study for one in found.found):
         if one.failed:
@@ -182,7 +190,7 @@ def _stable_text(chances: Chances, half: int) -> str:
     if chances.stable_from is not None:
         return str(chances.stable_from)
     if chances.contrary_from is not None:
-        return f"contrary from {chances.contrary_from}"
+        return f"opposite from {chances.contrary_from}"
     return NOT_BY.format(half=half)
 
 
@@ -213,7 +221,7 @@ def _chances_content(chances: Chances) -> dict[str, Any]:
         "above": _series(chances.above),
         "below": _series(chances.below),
         "stable_from": chances.stable_from,
-        "contrary_stable_from": chances.contrary_from,
+        "opposite_stable_from": chances.contrary_from,
     }
 
 

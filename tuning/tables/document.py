@@ -19,9 +19,12 @@ from contrasweep.tuning.tables.offline import offline_page
 from contrasweep.tuning.tables.paper_page import FIGURES, write_paper
 from contrasweep.tuning.tables.scoreboard import HEADINGS, Line, scoreboard, scoreboard_rows
 from contrasweep.tuning.tables.standings import FORMS, OUTCOMES, Judged, read_judged, standings
+from contrasweep.tuning.tables.summary import in_short, older_runs
 from contrasweep.tuning.tables.verdict_text import pipes
 
 HEAD = """# The papers' tables, run again
+
+{in_short}
 
 `make reproduction` renders these pages from the scores in `reproduction/results/`; only the notes ("What we
 learned") are typed. The same with filters, offline: `reproduction.html`.
@@ -33,8 +36,10 @@ HOW = """## How to read this
 A claim is split into comparisons, each judged on paired seeds at an error rate of 5 %; fewer than five seeds
 decide nothing ([claims](claims.md)). A printed value lies in our interval where the 95 % interval of ours
 minus printed covers zero.
+"""
+RUN = """## To run a table
 
-To run a table: `contrasweep table cclk-t3`, or `contrasweep table cclk-t3 --scale quick`. After an
+`contrasweep table cclk-t3` runs a table, `contrasweep table cclk-t3 --scale quick` a smaller form. After an
 interruption, the same command continues. It reuses runs and searches that other tables have made in the same
 results folder; the section then names them. `contrasweep tables` lists all tables. `--workers`,
 `--gpus-per-worker`, `--device` and `--address` say [where it runs](where-to-run.md). `--format latex` gives a
@@ -59,9 +64,11 @@ def write_document(docs: Path) -> Path:
         write_paper(paper, judged, stands, folder, folder / "notes")
     (docs / "reproduction.html").write_text(offline_page(stands, judged, lines, said), encoding="utf-8")
     parts = [
-        HEAD + _scoreboard(lines),
+        HEAD.format(in_short=in_short(stands, lines[-1])),
+        _scoreboard(lines, judged),
+        RUN,
         f"## Every claim\n\n![All claims by form, coloured by verdict](reproduction/{FIGURES}/{MAP})",
-        _meanings("A column is a form", ((form, FORMS[form]) for form in shown_forms(stands))),
+        _meanings("A column is a form:", ((form, FORMS[form]) for form in shown_forms(stands))),
         f"## Findings\n\nComputed from the verdicts and the scores.\n\n{bullets(said)}",
         _papers(judged),
         HOW,
@@ -71,20 +78,21 @@ def write_document(docs: Path) -> Path:
     return path
 
 
-def _scoreboard(lines: Sequence[Line]) -> str:
+def _scoreboard(lines: Sequence[Line], judged: Sequence[Judged]) -> str:
     links = {about.short: f"[{about.short}](reproduction/{paper}.md)" for paper, about in PAPERS.items()}
     rows = [[links.get(line[0], line[0]), *line[1:]] for line in scoreboard_rows(lines)]
     holm = "in brackets, how many of them when all tested claims of the paper are counted (Holm)"
-    return (
-        f"{pipes(HEADINGS, rows)}\n\n{_meanings('Each claim counts once', OUTCOMES.items())} "
+    below = (
         f"Confirmed: {holm}. The last column: of the printed values that were run again, how many lie in "
         "the 95 % interval of our runs, and in that of the untrained encoder. Only runs with the paper's "
         "settings on the paper's data confirm or contradict."
     )
+    parts = [pipes(HEADINGS, rows), _meanings("Each claim counts once:", OUTCOMES.items()), below]
+    return "\n\n".join(filter(None, [*parts, older_runs(judged)]))
 
 
 def _meanings(start: str, pairs: Iterable[tuple[str, str]]) -> str:
-    return f"{start}: " + "; ".join(f"*{word}*, {meaning}" for word, meaning in pairs) + "."
+    return f"{start}\n\n" + "\n".join(f"- *{word}*: {meaning}" for word, meaning in pairs)
 
 
 def _papers(judged: Sequence[Judged]) -> str:

@@ -38,7 +38,8 @@ def write_paper(
         judged: the stored forms of all tables.
         stands: where all claims stand.
         folder: the folder of the page.
-        notes: the folder of the paragraphs on what was learned, `NAME.md` for a stored form.
+        notes: the folder of the paragraphs on what was learned, `NAME.md` for a stored form, `PAPER.md` for
+            what several forms have in common.
     """
     about = PAPERS[paper]
     own = [one for one in judged if one.results.table.paper == paper]
@@ -48,6 +49,7 @@ def write_paper(
         "judged](../claims.md).",
         "## What was run",
         _summary(own) if own else "No table was run yet.",
+        *_notes_on(notes / f"{paper}.md"),
         *(_section(one, folder, notes) for one in own),
         "## Claims without a verdict",
         _waiting([stand for stand in stands if stand.table.paper == paper]),
@@ -90,14 +92,16 @@ def _section(judged: Judged, folder: Path, notes: Path) -> str:
         figure = folder / FIGURES / f"{results.name}.png"
         draw_table(results, figure)
         shown.append(f"![{title(results)}]({FIGURES}/{figure.name})")
-    note = notes / f"{results.name}.md"
-    if note.is_file():
-        shown.append(f"What we learned:\n\n{note.read_text(encoding='utf-8').strip()}")
+    shown += [f"What we learned:\n\n{note}" for note in _notes_on(notes / f"{results.name}.md")]
     changed = changed_settings(results)
     where = _write_settings(results, folder / SETTINGS) if results.cells else ""
     return markdown(
         with_new_rows(results), judged.verdicts, changed=changed, learned=shown, settings_in=where
     )
+
+
+def _notes_on(path: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8").strip()] if path.is_file() else []
 
 
 def _write_settings(results: TableResults, folder: Path) -> str:

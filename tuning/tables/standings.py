@@ -33,13 +33,13 @@ Outcome = Literal[
 OUTCOMES: Final[Mapping[Outcome, str]] = {
     "confirmed": "every comparison of the claim is supported",
     "contradicted": "a comparison of the claim is contradicted",
-    "equal": "the runs differ by less than what counts",
-    "undecided": "the runs do not tell",
+    "equal": "the difference is smaller than the margin",
+    "undecided": "the runs neither support nor contradict it",
     "inert": "no row of the claim differs from its untrained encoder",
-    "elsewhere": "judged in another form or on other data alone",
-    "not run yet": "the claim waits for runs on data that other runs have read",
+    "elsewhere": "judged only in a quick or searched form, or on other data",
+    "not run yet": "we have the data but have not run it",
     "data missing": "no stored run has read its data",
-    "never here": "the table says why it cannot be run here",
+    "never here": "it cannot be run here; the table says why",
     "not re-testable": "about exact printed figures, or a statement without a check",
 }
 """What a claim can come to at the paper's settings and data, and what that means."""
