@@ -2,9 +2,9 @@
 
 A group lives in the trial's own placement group, which Tune removes with the trial, and stays for the next
 trial, as a single worker does. Ray Train is not used here, which starts a trainer and new workers for each
-trial, and whose placement group is no part of the trial's. Of Ray 2.60, `benchmarks.ray_train` found: a group
-whose trial is killed while it starts stays, as does one that Ray's cleaner cannot ask about, because another
-Ray runs on the machine; the sweep then waits for ever. docs/many-gpus.md has the figures.
+trial, and whose placement group is no part of the trial's. With Ray 2.60, a group whose trial is killed while
+it starts stays, as does one that Ray's cleaner cannot ask about, because another Ray runs on the machine; the
+sweep then waits for ever. docs/many-gpus.md has the figures.
 """
 
 import logging

@@ -1,6 +1,5 @@
 """Recorded learning curves of one study, from the store or from a small Parquet file."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,13 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from scipy.special import expit, logit
 
 from contrasweep.search_spaces import Scalar, Space
-from contrasweep.tuning.errors import InputError, one_line
-from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
 from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
 from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
@@ -25,7 +22,7 @@ LEAST: Final = 20
 """The fewest trials to the last epoch from which a surrogate is made."""
 EDGE: Final = 0.005
 """Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
-_ABOUT: Final = b"contrasweep.recording"
+_ABOUT: Final = "contrasweep.recording"
 _SAME: Final = {
     "method": "method differs from that",
     "dataset": "dataset differs from that",
@@ -118,9 +115,7 @@ class Recording:
             "rung_metric": self.rung_metric,
             "left_out": self.left_out,
         }
-        table = pa.Table.from_pylist(rows).replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
-        with written_whole(path) as file:
-            pq.write_table(table, file, compression="zstd")
+        write_rows_about(path, rows, _ABOUT, about)
 
 
 def read_recording(path: Path) -> Recording:
@@ -129,15 +124,8 @@ def read_recording(path: Path) -> Recording:
     Raises:
         InputError: the file cannot be read, or is another one.
     """
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        why = "there is no such file" if isinstance(error, FileNotFoundError) else one_line(error)
-        raise InputError(f"{path} cannot be read as Parquet: {why}") from None
-    held = (table.schema.metadata or {}).get(_ABOUT)
-    if held is None:
-        raise InputError(f"{path} is no recording; `contrasweep replay STUDY -o FILE` writes one")
-    about: dict[str, Any] = json.loads(held)
+    otherwise = "is no recording; `contrasweep replay STUDY -o FILE` writes one"
+    table, about = read_rows_about(path, _ABOUT, otherwise)
     space = Space.parse(about["space"])
     scores = np.array(table["scores"].to_pylist(), dtype=np.float64)
     unknown = [np.nan] * scores.shape[1]

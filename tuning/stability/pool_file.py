@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from contrasweep.tuning.errors import InputError, one_line
-from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
 from contrasweep.tuning.stability.tried import Tried
 
-_ABOUT: Final = b"contrasweep.stability"
+_ABOUT: Final = "contrasweep.stability"
 _FACTS: Final = ("study", "method", "dataset", "metric", "report_metric", "untrained", "failed", "left_out")
 
 
@@ -32,9 +29,7 @@ def write_tried(studies: Sequence[Tried], path: Path) -> None:
         for row in range(len(one))
     ]
     about = [{name: getattr(one, name) for name in _FACTS} for one in studies]
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
-    with written_whole(path) as file:
-        pq.write_table(table, file, compression="zstd")
+    write_rows_about(path, rows, _ABOUT, about)
 
 
 def read_pool_file(path: Path) -> list[Tried]:
@@ -43,20 +38,10 @@ def read_pool_file(path: Path) -> list[Tried]:
     Raises:
         InputError: the file cannot be read, or is another one.
     """
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        why = "there is no such file" if isinstance(error, FileNotFoundError) else one_line(error)
-        raise InputError(f"{path} cannot be read as Parquet: {why}") from None
-    held = (table.schema.metadata or {}).get(_ABOUT)
-    if held is None:
-        raise InputError(
-            f"{path} holds no pools; `contrasweep stability STUDY... -o FILE.parquet` writes them"
-        )
+    otherwise = "holds no pools; `contrasweep stability STUDY... -o FILE.parquet` writes them"
+    table, about = read_rows_about(path, _ABOUT, otherwise)
     rows = table.to_pylist()
-    return [
-        _tried(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in json.loads(held)
-    ]
+    return [_tried(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in about]
 
 
 def _tried(facts: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Tried:
