@@ -1,7 +1,7 @@
 """Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from inspect import signature
@@ -41,7 +41,7 @@ from contrasweep.tuning.results.trials import (
     trial_outcomes,
 )
 from contrasweep.tuning.results.violations import violations_of
-from contrasweep.tuning.search import PastTrial, sampler_of
+from contrasweep.tuning.search import PastTrial, checked_storage, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
@@ -153,7 +153,8 @@ def resume_sweep(
         data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
             recorded.
         device: as in `plan_sweep`; by default the study goes on with the GPUs that it has recorded.
-        max_failures, trial_timeout, budget, stop_when: as in `Limits`; the same.
+        max_failures, trial_timeout, budget, stop_when: as in `Limits`; each replaces what the study has
+            recorded, also for later drivers.
         keep_weights, storage: as in `plan_sweep`; the same.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
@@ -164,7 +165,8 @@ def resume_sweep(
 
     Raises:
         InputError: the study differs from what was expected or is of another version (the message names the
-            difference), or a batch does not divide among the workers.
+            difference), a batch does not divide among the workers, or a storage that is new to the study
+            holds a study of its name.
         DatasetMissing: the dataset's files are not in place. Trials would fail and would not be tried again.
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
@@ -192,11 +194,12 @@ def resume_sweep(
     replaced: dict[str, Any]
     replaced = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
     replaced |= {"stop_when": stop_when, "stop_from": plan.trials if extend else None}
-    limits = replace(plan.limits, **{one: value for one, value in replaced.items() if value is not None})
-    check_stop_when(limits, record.require_search())
-    kept = plan.keep_weights if keep_weights is None else keep_weights
-    check_count("keep-weights", kept, least=0)
-    plan = replace(plan, limits=limits, keep_weights=kept, storage=storage or plan.storage)
+    plan = replace(plan, limits=replace(plan.limits, **_given(replaced)))
+    check_stop_when(plan.limits, record.require_search())
+    check_count("keep-weights", keep_weights, least=0)
+    if storage is not None:
+        storage = checked_storage(storage, name, own=plan.storage)
+    plan = replace(plan, **_given({"keep_weights": keep_weights, "storage": storage}))
     with following(progress) as show:
         return _run(plan, record, location, show, extend, retry_failed)
 
@@ -245,10 +248,7 @@ def _run(
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         plan = replace(plan, trials=plan.trials + extend)
-        planned = record.with_search(trials=plan.trials, **asdict(plan.limits))
-        if planned.search != record.search:
-            record = planned
-            save_study(location, record, replace=True)
+        record = _with_changes(plan, record, location)
         if retry_failed:
             reopen_failed(location, record)
         # Read here: now no other driver can be at work on the study.
@@ -287,6 +287,21 @@ def _run(
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){_why(plan, record, location)}")
     ended_early = searcher.ends_early
     return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
+    """Write what a resumed study was given anew to its record: the next driver goes on with it."""
+    changed = record.with_search(
+        trials=plan.trials, keep_weights=plan.keep_weights, storage=plan.storage, **asdict(plan.limits)
+    )
+    if changed.search != record.search:
+        save_study(location, changed, replace=True)
+    return changed
 
 
 def _check_points(plan: SweepPlan, extend: int) -> None:
