@@ -1,6 +1,7 @@
 """What a resumed study is given anew is checked like that of a new one, and recorded for the next driver."""
 
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -60,3 +61,11 @@ def test_a_storage_that_no_record_can_hold_is_refused(ended: Path) -> None:
     with pytest.raises(InputError, match="in one line"):
         resume_sweep(STUDY, ended, storage=f"sqlite:///{ended}/wa\ntch.db")
     assert search_of(ended).storage is None
+
+
+def test_added_trials_run_as_many_at_once_as_is_asked_for(
+    ended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.ray.sweep._run", lambda plan, *_: plan)
+    done: Any = resume_sweep(STUDY, ended, extend=6, concurrency=5)
+    assert done.resources.concurrency == 5, "the study had two trials before"

@@ -175,6 +175,7 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
+    check_count("extend", extend, least=0)
     plan = plan_of(
         record,
         str(results),
@@ -184,16 +185,16 @@ def resume_sweep(
         gpus=gpus_per_worker,
         device=device,
         machine=machine,
+        extend=extend,
     )
     refuse_difference(plan, record, expected or Expected())
-    check_count("extend", extend, least=0)
-    check_count(f"trials of study {name}", plan.trials + extend)
+    check_count(f"trials of study {name}", plan.trials)
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
     replaced: dict[str, Any]
     replaced = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
-    replaced |= {"stop_when": stop_when, "stop_from": plan.trials if extend else None}
+    replaced |= {"stop_when": stop_when, "stop_from": plan.trials - extend if extend else None}
     plan = replace(plan, limits=replace(plan.limits, **_given(replaced)))
     check_stop_when(plan.limits, record.require_search())
     check_count("keep-weights", keep_weights, least=0)
@@ -201,7 +202,7 @@ def resume_sweep(
         storage = checked_storage(storage, name, own=plan.storage)
     plan = replace(plan, **_given({"keep_weights": keep_weights, "storage": storage}))
     with following(progress) as show:
-        return _run(plan, record, location, show, extend, retry_failed)
+        return _run(plan, record, location, show, retry_failed)
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
@@ -239,7 +240,6 @@ def _run(
     record: StudyRecord,
     location: Location,
     show: Show | None,
-    extend: int = 0,
     retry_failed: bool = False,
 ) -> SweepResult:
     with ExitStack() as stack:
@@ -247,7 +247,6 @@ def _run(
         stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, where))
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
-        plan = replace(plan, trials=plan.trials + extend)
         record = _with_changes(plan, record, location)
         if retry_failed:
             reopen_failed(location, record)
@@ -308,9 +307,10 @@ def _check_points(plan: SweepPlan, extend: int) -> None:
     """Refuse to add more trials to a grid than it has points."""
     if not extend or not sampler_of(plan.sampler).exhaustive:
         return
-    left = (plan.space.size() or 0) - plan.trials
+    planned = plan.trials - extend
+    left = (plan.space.size() or 0) - planned
     if left <= 0:
-        raise InputError(f"a grid has no further points: all {plan.trials} of study {plan.name} are planned")
+        raise InputError(f"a grid has no further points: all {planned} of study {plan.name} are planned")
     check_count("extend", extend, most=left)
 
 

@@ -170,7 +170,7 @@ class SearchRecord(BaseModel):
         grace: the epochs that every trial gets; None for a part of all epochs.
         enqueued: configurations that run after the defaults, before the sampler's proposals.
         given: the values the user set, which hold in every trial.
-        concurrency: trials at once.
+        concurrency: how many trials may run at once.
         cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
         trial_timeout: seconds.
         budget: seconds by the clock in which trials run, over all drivers; after them no further one begins.
@@ -213,6 +213,11 @@ class SearchRecord(BaseModel):
     data_root: Annotated[str, AfterValidator(_path_of_a_folder)] | None = None
     validation_images: Annotated[int, Strict(), Field(ge=1, lt=2**63)] | None = None
     keep: tuple[Condition, ...] = ()
+
+    @property
+    def at_once(self) -> int:
+        """How many trials run at once: no more than there are."""
+        return min(self.concurrency, self.trials)
 
     @property
     def metrics(self) -> tuple[str, ...]:
