@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from in_process import without_ray
 from studies import tiny_plan
+from typer.testing import CliRunner
 
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
@@ -64,6 +66,50 @@ def test_time_of_earlier_drivers_counts(tmp_path: Path) -> None:
         done = resume_sweep(STUDY, tmp_path)
     assert done.counts == {"completed": 1}
     assert done.plan.trials == 1
+
+
+def test_the_same_command_ends_early_again_and_with_a_larger_budget_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = written_plan(tmp_path, trials=3, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    study = PlannedStudy(plan)
+    study.write(scored())
+
+    def command(budget: str) -> None:
+        caplog.clear()
+        named = ["--name", STUDY, "--results", str(tmp_path), "--trials", "3", "--budget", budget, "--resume"]
+        with without_ray():
+            done = CliRunner().invoke(app, ["sweep", "fair-cclk", *named], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+
+    for _ in range(2):
+        command("4s")
+        assert "No trial began after 1 of 3, because the budget of 4.0 s was spent" in caplog.text
+        assert study.store.study(STUDY).require_search().trials == 1
+    command("1h")
+    assert study.store.trials(STUDY)["trial"].to_pylist() == [0, 1, 2]
+    assert study.store.study(STUDY).require_search().trials == 3
+
+
+def test_a_study_that_ended_early_has_room_for_a_trial_that_its_store_lacks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = written_plan(tmp_path, trials=9, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    study = PlannedStudy(plan)
+    # The driver was killed before trial 1 had its first row.
+    study.write(scored(trial=0), scored(trial=2))
+    with without_ray():
+        done = resume_sweep(STUDY, tmp_path)
+        assert (done.counts, done.plan.trials) == ({"completed": 2}, 3)
+        assert "No trial began after 2 of 9" in caplog.text
+        assert "--extend 6 with a larger --budget adds the others" in caplog.text
+        caplog.clear()
+        assert resume_sweep(STUDY, tmp_path).counts == {"completed": 2}
+        assert "--resume with a larger --budget adds the others" in caplog.text
+        resume_sweep(STUDY, tmp_path, budget=1e6)
+    assert study.store.trials(STUDY)["trial"].to_pylist() == [0, 1, 2]
+    search = study.store.study(STUDY).require_search()
+    assert (search.trials, search.not_begun) == (3, 6), "a second early end forgets no trial"
 
 
 def _killed_after_five_hours(study: PlannedStudy, begin: datetime, first: int) -> None:

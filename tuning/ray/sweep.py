@@ -19,7 +19,7 @@ from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine, Resources
-from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
+from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
@@ -175,6 +175,7 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
+    expected = expected or Expected()
     check_count("extend", extend, least=0)
     plan = plan_of(
         record,
@@ -185,22 +186,19 @@ def resume_sweep(
         gpus=gpus_per_worker,
         device=device,
         machine=machine,
-        extend=extend,
+        extend=extend or trials_wanted_again(record, expected),
     )
-    refuse_difference(plan, record, expected or Expected())
+    refuse_difference(plan, record, expected)
     check_count(f"trials of study {name}", plan.trials)
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
-    replaced: dict[str, Any]
-    replaced = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
-    replaced |= {"stop_when": stop_when, "stop_from": plan.trials - extend if extend else None}
-    plan = replace(plan, limits=replace(plan.limits, **_given(replaced)))
+    limits: dict[str, Any]
+    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
+    limits |= {"stop_when": stop_when, "stop_from": plan.trials - extend if extend else None}
+    plan = replace(plan, limits=replace(plan.limits, **_given(limits)))
     check_stop_when(plan.limits, record.require_search())
-    check_count("keep-weights", keep_weights, least=0)
-    if storage is not None:
-        storage = checked_storage(storage, name, own=plan.storage)
-    plan = replace(plan, **_given({"keep_weights": keep_weights, "storage": storage}))
+    plan = _keeping(plan, keep_weights, storage)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
 
@@ -293,10 +291,23 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _keeping(plan: SweepPlan, weights: int | None, storage: str | None) -> SweepPlan:
+    """Return the plan of a resumed study with what it is given anew: how many encoders to keep, a storage."""
+    check_count("keep-weights", weights, least=0)
+    url = None if storage is None else checked_storage(storage, plan.name, own=plan.storage)
+    return replace(plan, **_given({"keep_weights": weights, "storage": url}))
+
+
 def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
     """Write what a resumed study was given anew to its record: the next driver goes on with it."""
+    search = record.require_search()
     changed = record.with_search(
-        trials=plan.trials, keep_weights=plan.keep_weights, storage=plan.storage, **asdict(plan.limits)
+        trials=plan.trials,
+        # An extension is a plan of its own, and so is the one that is taken up again.
+        not_begun=search.not_begun if plan.trials == search.trials else 0,
+        keep_weights=plan.keep_weights,
+        storage=plan.storage,
+        **asdict(plan.limits),
     )
     if changed.search != record.search:
         save_study(location, changed, replace=True)
@@ -319,17 +330,20 @@ def _as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, loc
     reason = searcher.ends_early
     if reason is None:
         return plan
-    begun = plan.trials - searcher.not_begun
-    save_study(location, record.with_search(trials=begun), replace=True)
+    # The store may lack a trial between others, whose driver was killed: the study has room for all of them.
+    trials = searcher.study.numbered
+    left_out = plan.trials - trials
+    changes = {"trials": trials, "not_begun": left_out + record.require_search().not_begun}
+    save_study(location, record.with_search(**changes), replace=True)
     log.warning(
-        "No trial began after %d of %d, because %s; --extend %d%s adds the others",
-        begun,
+        "No trial began after %d of %d, because %s; %s%s adds the others",
+        plan.trials - searcher.not_begun,
         plan.trials,
         reason.why,
-        searcher.not_begun,
+        f"--extend {left_out}" if left_out else "--resume",
         reason.beside,
     )
-    return replace(plan, trials=begun)
+    return replace(plan, trials=trials)
 
 
 def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:

@@ -162,7 +162,8 @@ class SearchRecord(BaseModel):
     """How a study is searched. Studies of earlier versions lack some fields; the defaults say what held then.
 
     Attributes:
-        trials: the number of configurations planned.
+        trials: the number of configurations planned; after an early end, of those that began.
+        not_begun: how many more were planned before the search ended early.
         metric: the metric to maximise; several are separated by commas and weighed against each other.
         asha_metric: the metric that the scheduler compares trials by; None means the first of `metric`.
         rung_metric: its cheap form, known after every epoch; None means the metric itself.
@@ -185,6 +186,7 @@ class SearchRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     trials: Count
+    not_begun: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     metric: OneLine
     sampler: OneLine = "tpe"
     grid_points: Annotated[Count, Field(ge=2)] | None = None
