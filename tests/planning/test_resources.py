@@ -80,3 +80,27 @@ def test_a_study_goes_on_with_other_workers(monkeypatch: pytest.MonkeyPatch) -> 
     stored = plan_sweep("infonce", "digits", workers=2).record()
     assert plan_of(stored, "r", workers=4).resources == Resources(2, workers=4)
     assert plan_of(stored, "r", workers=1, concurrency=8).resources == Resources(8)
+
+
+@pytest.mark.parametrize(("concurrency", "at_once"), [(None, 16), (3, 3), (20, 20)])
+def test_more_trials_run_as_many_at_once_as_were_asked_for(
+    concurrency: int | None, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 16)
+    plan = plan_sweep("infonce", "digits", trials=2, concurrency=concurrency)
+    record = plan.record()
+    search = record.require_search()
+    assert (plan.resources.concurrency, search.at_once, search.concurrency) == (2, 2, at_once)
+    assert plan_of(record, "r").resources.concurrency == 2
+    fit = min(at_once, 16)
+    assert plan_of(record, "r", extend=98).resources.concurrency == fit
+    assert plan_of(record, "r", extend=98, concurrency=12).resources.concurrency == 12
+    early = record.with_search(trials=1)
+    assert plan_of(early, "r", extend=98).resources.concurrency == fit, "of a search that ended early too"
+
+
+def test_more_groups_run_only_as_many_at_once_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
+    record = plan_sweep("infonce", "digits", trials=2, workers=2, concurrency=16).record()
+    assert record.require_search().concurrency == 4
+    assert plan_of(record, "r", extend=8, concurrency=16).resources.concurrency == 4

@@ -1,18 +1,25 @@
 """A budget of time: no trial begins after it, resumed sweeps count what was spent, and more can be given."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import without_ray
 from studies import tiny_plan
+from typer.testing import CliRunner
 
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
-from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
-from contrasweep.tuning.results.trials import time_spent
-from contrasweep.tuning.store import ResultsStore
-from tests.studies import STUDY, PlannedStudy, scored
+from contrasweep.tuning.ray.searcher import StoreSearcher
+from contrasweep.tuning.ray.sweep import past_trials, resume_sweep, run_sweep
+from contrasweep.tuning.results.trials import time_spent, trial_outcomes
+from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter
+from contrasweep.tuning.store.reopen import reopen_failed
+from tests.studies import STUDY, PlannedStudy, Run, scored
 from tests.studies import small_plan as written_plan
 
 
@@ -59,6 +66,103 @@ def test_time_of_earlier_drivers_counts(tmp_path: Path) -> None:
         done = resume_sweep(STUDY, tmp_path)
     assert done.counts == {"completed": 1}
     assert done.plan.trials == 1
+
+
+def test_the_same_command_ends_early_again_and_with_a_larger_budget_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = written_plan(tmp_path, trials=3, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    study = PlannedStudy(plan)
+    study.write(scored())
+
+    def command(budget: str) -> None:
+        caplog.clear()
+        named = ["--name", STUDY, "--results", str(tmp_path), "--trials", "3", "--budget", budget, "--resume"]
+        with without_ray():
+            done = CliRunner().invoke(app, ["sweep", "fair-cclk", *named], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+
+    for _ in range(2):
+        command("4s")
+        assert "No trial began after 1 of 3, because the budget of 4.0 s was spent" in caplog.text
+        assert study.store.study(STUDY).require_search().trials == 1
+    command("1h")
+    assert study.store.trials(STUDY)["trial"].to_pylist() == [0, 1, 2]
+    assert study.store.study(STUDY).require_search().trials == 3
+
+
+def test_a_study_that_ended_early_has_room_for_a_trial_that_its_store_lacks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = written_plan(tmp_path, trials=9, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    study = PlannedStudy(plan)
+    # The driver was killed before trial 1 had its first row.
+    study.write(scored(trial=0), scored(trial=2))
+    with without_ray():
+        done = resume_sweep(STUDY, tmp_path)
+        assert (done.counts, done.plan.trials) == ({"completed": 2}, 3)
+        assert "No trial began after 2 of 9" in caplog.text
+        assert "--extend 6 with a larger --budget adds the others" in caplog.text
+        caplog.clear()
+        assert resume_sweep(STUDY, tmp_path).counts == {"completed": 2}
+        assert "--resume with a larger --budget adds the others" in caplog.text
+        resume_sweep(STUDY, tmp_path, budget=1e6)
+    assert study.store.trials(STUDY)["trial"].to_pylist() == [0, 1, 2]
+    search = study.store.study(STUDY).require_search()
+    assert (search.trials, search.not_begun) == (3, 6), "a second early end forgets no trial"
+
+
+def _killed_after_five_hours(study: PlannedStudy, begin: datetime, first: int) -> None:
+    """Write an attempt of trial 0 from epoch `first` on, an hour each, whose driver is killed."""
+    now = iter([begin + timedelta(hours=n) for n in range(6)])
+    info = TrialInfo(0, 0, "search", "c", study.plan.space.defaults(), 100)
+    writer = TrialWriter(study.location, study.record, info, clock=lambda: 0.0, now=lambda: next(now))
+    writer.start(epoch=first - 1 if first else None)
+    for epoch in range(first, first + 5):
+        writer.add_epoch(epoch, {}, seconds=3600.0, train_seconds=3600.0)
+    writer.flush()
+
+
+def test_each_attempt_of_a_trial_counts_and_no_time_between_them(tmp_path: Path) -> None:
+    study = PlannedStudy(written_plan(tmp_path, trials=2))
+    for day in range(3):
+        _killed_after_five_hours(study, study.plan.created + timedelta(days=day), 5 * day)
+    assert time_spent(study.store.tables(STUDY)) == 15 * 3600
+
+
+def _a_day_ago(results: Path, *runs: Run, **options: Any) -> PlannedStudy:
+    """A study whose trials ran a day ago, for seconds."""
+    plan = replace(written_plan(results, **options), created=datetime.now(UTC) - timedelta(days=1))
+    study = PlannedStudy(plan)
+    study.write(*runs)
+    return study
+
+
+def test_the_time_since_a_failure_does_not_count_when_its_trial_runs_again(tmp_path: Path) -> None:
+    study = _a_day_ago(tmp_path, scored(), scored((0.5, 0.6), status="failed", error="disk full"))
+    assert reopen_failed(study.location, study.record) == [1]
+    assert time_spent(study.store.tables(STUDY)) < 60
+
+
+def test_the_time_since_a_kill_does_not_count_when_an_open_seed_is_ended(tmp_path: Path) -> None:
+    study = _a_day_ago(
+        tmp_path, scored(status="stopped", trial=0), scored(status="running", trial=0, seed=1), seeds=2
+    )
+    held = trial_outcomes(study.store.trials(STUDY), study.record)
+    assert held[0].open_seeds == (1,)
+    StoreSearcher(study.plan, study.record, study.location, []).settle(held)
+    assert time_spent(study.store.tables(STUDY)) < 60
+
+
+def test_the_time_since_a_kill_does_not_count_when_the_new_worker_dies_at_its_start(tmp_path: Path) -> None:
+    study = _a_day_ago(tmp_path, scored(status="running"))
+    tables = study.store.tables(STUDY)
+    past = past_trials(trial_outcomes(tables.trials, study.record), tables.epochs, study.record)
+    searcher = StoreSearcher(study.plan, study.record, study.location, past)
+    searcher.suggest("again")
+    searcher.on_trial_complete("again", error=True)
+    assert study.store.trials(STUDY)["status"].to_pylist() == ["failed"]
+    assert time_spent(study.store.tables(STUDY)) < 60
 
 
 @pytest.mark.parametrize(

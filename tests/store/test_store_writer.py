@@ -1,4 +1,5 @@
 import math
+from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
@@ -173,6 +174,18 @@ def test_a_trial_that_died_before_its_first_row_is_recorded(location, record, st
     (row,) = store.trials("digits-1").to_pylist()
     assert (row["trial"], row["seed"], row["attempt"], row["status"]) == (5, 2, 1, "failed")
     assert (row["error"], row["hp.sigma2"], row["epoch"]) == ("out of memory", 3.0, None)
+
+
+def test_a_trial_of_an_earlier_driver_ended_with_its_last_epoch(location, record, store, attempt, info):
+    attempt(1, range(3))
+    a_day_later = datetime.now(UTC) + timedelta(days=1)
+    later = {"since": a_day_later, "now": lambda: a_day_later + timedelta(minutes=1)}
+    end_trial(location, record, info(kernel="rbf"), "stopped", **later)
+    (row,) = store.trials("digits-1").to_pylist()
+    assert row["finished"] == store.epochs("digits-1")["time"].to_pylist()[-1]
+    assert row["seconds"] == (row["finished"] - row["started"]).total_seconds()
+    end_trial(location, record, info(1), "failed", **later)
+    assert store.trials("digits-1")["finished"].to_pylist()[1] == later["now"](), "it began under this driver"
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "stopped"])

@@ -201,7 +201,7 @@ class SweepPlan:
                 warm_start=self.warm.record(),
                 enqueued=self.enqueued,
                 given=dict(self.given),
-                concurrency=self.resources.concurrency,
+                concurrency=self.resources.allowed or self.resources.concurrency,
                 cpus=self.resources.cpus,
                 workers=self.resources.workers,
                 gpus=self.resources.gpus,
@@ -234,6 +234,7 @@ def plan_of(
     gpus: float | None = None,
     device: str | None = None,
     machine: Machine | None = None,
+    extend: int = 0,
 ) -> SweepPlan:
     """Return the plan of a stored study, fitted to the machine on which it will go on.
 
@@ -244,6 +245,7 @@ def plan_of(
         device: decides about the GPUs anew; None goes on with those that are recorded.
         concurrency: the same; the default is the recorded number, or fewer if there is room for fewer.
         machine: where trials run; this machine by default.
+        extend: how many trials to add to those that the study plans.
 
     Raises:
         InputError: the study holds final runs, another version made it, its method or dataset is not
@@ -262,6 +264,7 @@ def plan_of(
     if not concurrency and not (machine and machine.autoscales):
         fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
         at_once = min(at_once, fit)
+    trials = search.trials + extend
     return SweepPlan(
         name=record.name,
         method=record.method,
@@ -269,13 +272,13 @@ def plan_of(
         space=record.space,
         given=search.given,
         experiment=record.experiment,
-        trials=search.trials,
+        trials=trials,
         sampler=search.sampler,
         scheduler=search.scheduler,
         metrics=search.metrics,
         asha_metric=search.asha_metric or record.metric,
         seed=search.seed,
-        resources=resources_for(at_once, search.cpus, workers, gpus, most=search.trials, machine=machine),
+        resources=resources_for(at_once, search.cpus, workers, gpus, most=trials, machine=machine),
         results=results,
         data_root=folder_of_data(root).absolute(),
         seeds=search.seeds,

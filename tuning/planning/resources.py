@@ -78,7 +78,8 @@ class Resources:
     """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
 
     `address` names a Ray cluster; None means this machine. `autoscales` says that the cluster starts nodes
-    for trials that wait, `one_node` that the workers of a trial must be on one node.
+    for trials that wait, `one_node` that the workers of a trial must be on one node. `allowed` trials would
+    run at once if there were more of them; None means no more than `concurrency`.
     """
 
     concurrency: int
@@ -88,6 +89,7 @@ class Resources:
     address: str | None = None
     autoscales: bool = False
     one_node: bool = False
+    allowed: int | None = None
 
     @property
     def cores(self) -> int:
@@ -133,16 +135,23 @@ def resources_for(
     place = here if machine is None else machine
     asked = Resources(concurrency or 0, cpus, workers, gpus, place.address, one_node=place.one_node)
     fit = place.room_for(asked)
-    wanted = min(concurrency or fit, most or concurrency or fit)
+    allowed = concurrency or fit
     if machine is None and (workers > 1 or gpus):
-        wanted = min(wanted, fit)
-    if not fit or (machine is not None and wanted > fit):
-        trials = f"{wanted} trials at once" if fit else "trials"
+        allowed = min(allowed, fit)
+    cut = _cut(asked, allowed, most)
+    if not fit or (machine is not None and cut.concurrency > fit):
+        trials = f"{cut.concurrency} trials at once" if fit else "trials"
         lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
         raise InputError(
             f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
         )
-    return replace(asked, concurrency=wanted)
+    return cut
+
+
+def _cut(asked: Resources, allowed: int, most: int | None) -> Resources:
+    """Return the resources of `allowed` trials at once; of `most` if there are no more."""
+    concurrency = min(allowed, most or allowed)
+    return replace(asked, concurrency=concurrency, allowed=allowed if allowed > concurrency else None)
 
 
 def _of_nodes_to_come(asked: Resources, most: int | None) -> Resources:
@@ -152,7 +161,7 @@ def _of_nodes_to_come(asked: Resources, most: int | None) -> Resources:
         raise InputError(
             "--autoscale needs --concurrency: nodes that are not there yet do not say how many trials fit"
         )
-    return replace(asked, concurrency=min(asked.concurrency, most or asked.concurrency))
+    return _cut(asked, asked.concurrency, most)
 
 
 def check_share(gpus: float) -> None:

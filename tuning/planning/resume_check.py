@@ -13,7 +13,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import conditions, cut_into_levels
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.search import sampler_of
-from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store import SearchRecord, StudyRecord
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,39 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) 
     differences = [
         *without_column(record, reported),
         *_of_rules(plan, record, expected),
+        *_of_trials(record.require_search(), expected),
         *([] if expected.space is None else _of_space(plan, expected.space)),
         *_of_values(plan, expected.values),
     ]
     if differences:
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
+
+
+def trials_wanted_again(record: StudyRecord, expected: Expected) -> int:
+    """Return how many trials did not begin, as the search ended early, and now are to begin if they may.
+
+    They are all of them where the caller gives the number of trials that was planned at first. So a script
+    that is the same each time either ends early again, for the same reason, or goes on as planned.
+    """
+    search = record.require_search()
+    wanted = _trials_given(search, expected)
+    return search.not_begun if wanted == search.trials + search.not_begun else 0
+
+
+def _trials_given(search: SearchRecord, expected: Expected) -> int | None:
+    if expected.trials is None or not sampler_of(search.sampler).exhaustive:
+        return expected.trials
+    # As when it was planned: a grid has no more trials than points.
+    return min(expected.trials, search.trials + search.not_begun)
+
+
+def _of_trials(search: SearchRecord, expected: Expected) -> Iterator[str]:
+    """Compare the number of trials: after an early end, those planned at first or those that began."""
+    given = _trials_given(search, expected)
+    if given is None or given in (search.trials, search.trials + search.not_begun):
+        return
+    more = given - search.trials
+    yield f"trials was {search.trials}, is {given}" + (f" (--extend {more} adds {more})" if more > 0 else "")
 
 
 def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
@@ -101,13 +129,9 @@ def _is_the_file(path: str, held: object, given: object) -> bool:
 def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Iterator[str]:
     """Compare the rules of the search: each one given with the one stored."""
     search = record.require_search()
-    trials = expected.trials
-    if trials is not None and sampler_of(search.sampler).exhaustive:
-        trials = min(trials, search.trials)  # as when it was planned: a grid has no more trials than points
     rules = {
         "method": (record.method, expected.method),
         "dataset": (record.dataset, expected.dataset),
-        "trials": (search.trials, trials),
         "sampler": (search.sampler, expected.sampler),
         "grid_points": (search.grid_points, expected.grid_points),
         "scheduler": (search.scheduler, expected.scheduler),

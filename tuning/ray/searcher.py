@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,7 @@ class StoreSearcher(Searcher):
         self._in_charge = in_charge
         self._cause = cause
         self._crashes = crashes
+        self._since = datetime.now(UTC)
         self._plan = plan
         self._record = record
         self._location = location
@@ -121,7 +123,8 @@ class StoreSearcher(Searcher):
         """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
         for one in ended:
             if one.open_seeds:
-                end_all(self._request(Proposal(one.trial, one.values)), one.status, error=one.error)
+                request = self._request(Proposal(one.trial, one.values))
+                end_all(request, one.status, error=one.error, since=self._since)
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: Any, **spec: Any) -> bool:
         """Accept and ignore Tune's settings: the plan says what is searched."""
@@ -171,7 +174,7 @@ class StoreSearcher(Searcher):
                 epochs=plan.experiment.epochs,
             )
             try:
-                end_trial(self._location, self._record, info, "failed", error=error)
+                end_trial(self._location, self._record, info, "failed", error=error, since=self._since)
             except StoreUnavailable as problem:
                 self.stopped_by = str(problem)
                 return
@@ -220,7 +223,7 @@ class StoreSearcher(Searcher):
         """Tell Optuna and the store how a trial ended; return its status."""
         if cause is not None:
             self.study.fail(request.trial)
-            return end_all(request, "failed", error=cause)
+            return end_all(request, "failed", error=cause, since=self._since)
         if result.get("error") is not None:
             self.study.fail(request.trial)
             return "failed"
@@ -229,7 +232,7 @@ class StoreSearcher(Searcher):
             return "completed"
         self.study.prune(request.trial, self._violations(result, "stopped"))
         reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-        return end_all(request, "stopped", rung=max(reached, default=None))
+        return end_all(request, "stopped", rung=max(reached, default=None), since=self._since)
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
         """Return the merits of the metrics of a result, of which the larger is always better."""

@@ -1,7 +1,7 @@
 """Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from inspect import signature
@@ -19,7 +19,7 @@ from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine, Resources
-from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
+from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
@@ -41,7 +41,7 @@ from contrasweep.tuning.results.trials import (
     trial_outcomes,
 )
 from contrasweep.tuning.results.violations import violations_of
-from contrasweep.tuning.search import PastTrial, sampler_of
+from contrasweep.tuning.search import PastTrial, checked_storage, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
@@ -153,7 +153,8 @@ def resume_sweep(
         data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
             recorded.
         device: as in `plan_sweep`; by default the study goes on with the GPUs that it has recorded.
-        max_failures, trial_timeout, budget, stop_when: as in `Limits`; the same.
+        max_failures, trial_timeout, budget, stop_when: as in `Limits`; each replaces what the study has
+            recorded, also for later drivers.
         keep_weights, storage: as in `plan_sweep`; the same.
         machine: where trials run; by default this machine.
         expected: the options that the caller gave; a difference from the study is refused.
@@ -164,7 +165,8 @@ def resume_sweep(
 
     Raises:
         InputError: the study differs from what was expected or is of another version (the message names the
-            difference), or a batch does not divide among the workers.
+            difference), a batch does not divide among the workers, or a storage that is new to the study
+            holds a study of its name.
         DatasetMissing: the dataset's files are not in place. Trials would fail and would not be tried again.
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
@@ -173,6 +175,8 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
+    expected = expected or Expected()
+    check_count("extend", extend, least=0)
     plan = plan_of(
         record,
         str(results),
@@ -182,23 +186,21 @@ def resume_sweep(
         gpus=gpus_per_worker,
         device=device,
         machine=machine,
+        extend=extend or trials_wanted_again(record, expected),
     )
-    refuse_difference(plan, record, expected or Expected())
-    check_count("extend", extend, least=0)
-    check_count(f"trials of study {name}", plan.trials + extend)
+    refuse_difference(plan, record, expected)
+    check_count(f"trials of study {name}", plan.trials)
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
-    replaced: dict[str, Any]
-    replaced = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
-    replaced |= {"stop_when": stop_when, "stop_from": plan.trials if extend else None}
-    limits = replace(plan.limits, **{one: value for one, value in replaced.items() if value is not None})
-    check_stop_when(limits, record.require_search())
-    kept = plan.keep_weights if keep_weights is None else keep_weights
-    check_count("keep-weights", kept, least=0)
-    plan = replace(plan, limits=limits, keep_weights=kept, storage=storage or plan.storage)
+    limits: dict[str, Any]
+    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
+    limits |= {"stop_when": stop_when, "stop_from": plan.trials - extend if extend else None}
+    plan = replace(plan, limits=replace(plan.limits, **_given(limits)))
+    check_stop_when(plan.limits, record.require_search())
+    plan = _keeping(plan, keep_weights, storage)
     with following(progress) as show:
-        return _run(plan, record, location, show, extend, retry_failed)
+        return _run(plan, record, location, show, retry_failed)
 
 
 def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
@@ -236,7 +238,6 @@ def _run(
     record: StudyRecord,
     location: Location,
     show: Show | None,
-    extend: int = 0,
     retry_failed: bool = False,
 ) -> SweepResult:
     with ExitStack() as stack:
@@ -244,11 +245,7 @@ def _run(
         stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, where))
         stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
-        plan = replace(plan, trials=plan.trials + extend)
-        planned = record.with_search(trials=plan.trials, **asdict(plan.limits))
-        if planned.search != record.search:
-            record = planned
-            save_study(location, record, replace=True)
+        record = _with_changes(plan, record, location)
         if retry_failed:
             reopen_failed(location, record)
         # Read here: now no other driver can be at work on the study.
@@ -289,13 +286,42 @@ def _run(
     return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
 
 
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _keeping(plan: SweepPlan, weights: int | None, storage: str | None) -> SweepPlan:
+    """Return the plan of a resumed study with what it is given anew: how many encoders to keep, a storage."""
+    check_count("keep-weights", weights, least=0)
+    url = None if storage is None else checked_storage(storage, plan.name, own=plan.storage)
+    return replace(plan, **_given({"keep_weights": weights, "storage": url}))
+
+
+def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
+    """Write what a resumed study was given anew to its record: the next driver goes on with it."""
+    search = record.require_search()
+    changed = record.with_search(
+        trials=plan.trials,
+        # An extension is a plan of its own, and so is the one that is taken up again.
+        not_begun=search.not_begun if plan.trials == search.trials else 0,
+        keep_weights=plan.keep_weights,
+        storage=plan.storage,
+        **asdict(plan.limits),
+    )
+    if changed.search != record.search:
+        save_study(location, changed, replace=True)
+    return changed
+
+
 def _check_points(plan: SweepPlan, extend: int) -> None:
     """Refuse to add more trials to a grid than it has points."""
     if not extend or not sampler_of(plan.sampler).exhaustive:
         return
-    left = (plan.space.size() or 0) - plan.trials
+    planned = plan.trials - extend
+    left = (plan.space.size() or 0) - planned
     if left <= 0:
-        raise InputError(f"a grid has no further points: all {plan.trials} of study {plan.name} are planned")
+        raise InputError(f"a grid has no further points: all {planned} of study {plan.name} are planned")
     check_count("extend", extend, most=left)
 
 
@@ -304,17 +330,20 @@ def _as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, loc
     reason = searcher.ends_early
     if reason is None:
         return plan
-    begun = plan.trials - searcher.not_begun
-    save_study(location, record.with_search(trials=begun), replace=True)
+    # The store may lack a trial between others, whose driver was killed: the study has room for all of them.
+    trials = searcher.study.numbered
+    left_out = plan.trials - trials
+    changes = {"trials": trials, "not_begun": left_out + record.require_search().not_begun}
+    save_study(location, record.with_search(**changes), replace=True)
     log.warning(
-        "No trial began after %d of %d, because %s; --extend %d%s adds the others",
-        begun,
+        "No trial began after %d of %d, because %s; %s%s adds the others",
+        plan.trials - searcher.not_begun,
         plan.trials,
         reason.why,
-        searcher.not_begun,
+        f"--extend {left_out}" if left_out else "--resume",
         reason.beside,
     )
-    return replace(plan, trials=begun)
+    return replace(plan, trials=trials)
 
 
 def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:

@@ -60,7 +60,7 @@ def cost_of(data: StudyData) -> Cost:
         evaluate=_total(data, "evaluate_seconds"),
         wall=max(0.0, wall),
         idle=max(0.0, wall - covered(every)),
-        slots=data.search.concurrency,
+        slots=data.search.at_once,
         epochs=trained.num_rows,
     )
 

@@ -244,7 +244,7 @@ def reproduce_section(data: StudyData) -> Section:
     commands = [record.command or equivalent_command(data), *_final_commands(data)]
     listed = "\n".join(f"    {command}" for command in commands)
     revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
-    slots = data.search.concurrency
+    slots = data.search.at_once
     order = (
         ""
         if slots == 1

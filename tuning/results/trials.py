@@ -11,16 +11,18 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.durations import covered
+from contrasweep.tuning.durations import Span, covered
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store.parts import Key
 from contrasweep.tuning.store.reader import StudyTables
 from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
 from contrasweep.version import __version__
@@ -242,16 +244,32 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
 
 
 def time_spent(tables: StudyTables) -> float:
-    """Return the seconds by the clock in which trials of a study ran, of each its last attempt.
+    """Return the seconds by the clock in which trials of a study ran, over all of their attempts.
 
-    A trial whose driver was killed counts up to its last epoch in the store.
+    The store keeps the row of a trial's last attempt alone. An earlier attempt counts by those of its epochs
+    that no later one repeated: from the start of the first to the end of the last. An attempt whose driver
+    was killed counts up to its last epoch in the store.
     """
-    keys = ["trial", "seed", "attempt"]
-    last = tables.epochs.group_by(keys).aggregate([("time", "max")]).to_pylist()
-    seen = {tuple(row[key] for key in keys): row["time_max"] for row in last}
-    spans = []
-    for row in tables.trials.select([*keys, "started", "finished"]).to_pylist():
-        end = row["finished"] or seen.get(tuple(row[key] for key in keys))
-        if row["started"] is not None and end is not None:
-            spans.append((row["started"], max(row["started"], end)))
-    return covered(spans)
+    spans = _spans_of_epochs(tables.epochs)
+    for row in tables.trials.select([*Key._fields, "started", "finished"]).to_pylist():
+        began, ended = row.pop("started"), row.pop("finished")
+        key = Key(**row)
+        if ended is None and key in spans:
+            _, ended = spans[key]
+        if began is not None and ended is not None:
+            spans[key] = began, max(began, ended)
+    return covered(spans.values())
+
+
+def _spans_of_epochs(epochs: pa.Table) -> dict[Key, Span]:
+    """Return by attempt the time from the start of its first epoch to the end of its last one."""
+    ended = epochs["time"].cast(pa.int64())
+    lasted = pc.multiply(pc.fill_null(epochs["seconds"], 0.0), 1e6).cast(pa.int64(), safe=False)
+    # Not before 1970, however long a damaged row says that an epoch took: Python has no such dates.
+    started = pc.max_element_wise(pc.subtract(ended, lasted), 0).cast(epochs["time"].type)
+    rows = epochs.select([*Key._fields, "time"]).append_column("start", started)
+    by_attempt = rows.group_by(Key._fields).aggregate([("start", "min"), ("time", "max")]).to_pylist()
+    return {
+        Key(row["trial"], row["seed"], row["attempt"]): (row["start_min"], row["time_max"])
+        for row in by_attempt
+    }

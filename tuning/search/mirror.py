@@ -48,17 +48,27 @@ def open_storage(url: str) -> BaseStorage:
         raise InputError(f"storage {url} cannot be opened: {_line(error)}") from None
 
 
-def checked_storage(url: str, name: str) -> str:
+def checked_storage(url: str, name: str, own: str | None = None) -> str:
     """Return the URL after opening its database; the path of an SQLite file becomes absolute.
 
+    Args:
+        url: the URL.
+        name: the name of the study that is to be copied there.
+        own: the URL that the study has recorded: a study of its name in that database is its own copy.
+
     Raises:
-        InputError: see `open_storage`; or the database holds a study called `name`.
+        InputError: see `open_storage`; or the database holds a study called `name` that is not its own copy.
     """
+    if not url.isprintable():
+        raise InputError(f"storage: given {url!r}; allowed: sqlite:///FILE, say, in one line")
     prefix = "sqlite:///"
     if url.startswith(prefix):
         url = prefix + str(Path(url.removeprefix(prefix)).absolute())
-    if name in (study.study_name for study in open_storage(url).get_all_studies()):
-        raise InputError(f"storage {url} holds a study {name!r}; choose another --name or another storage")
+    held = {study.study_name for study in open_storage(url).get_all_studies()}
+    if name in held and url != own:
+        raise InputError(
+            f"storage {url} holds a study {name!r}; choose another storage, or another --name for a new study"
+        )
     return url
 
 

@@ -214,6 +214,11 @@ class SearchStudy:
         """Optuna's records of the proposed trials, in order; Optuna numbers earlier trials first."""
         return [t for t in self._own_trials() if t.state != TrialState.WAITING]
 
+    @property
+    def numbered(self) -> int:
+        """How many numbers trials have taken, those of trials that a store lacks included."""
+        return len(self._own_trials())
+
     def restore(self, trials: Iterable[PastTrial]) -> None:
         """Rebuild an empty study from the trials of a store; they keep their numbers.
 

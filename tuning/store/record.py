@@ -162,7 +162,8 @@ class SearchRecord(BaseModel):
     """How a study is searched. Studies of earlier versions lack some fields; the defaults say what held then.
 
     Attributes:
-        trials: the number of configurations planned.
+        trials: the number of configurations planned; after an early end, of those that began.
+        not_begun: how many more were planned before the search ended early.
         metric: the metric to maximise; several are separated by commas and weighed against each other.
         asha_metric: the metric that the scheduler compares trials by; None means the first of `metric`.
         rung_metric: its cheap form, known after every epoch; None means the metric itself.
@@ -170,7 +171,7 @@ class SearchRecord(BaseModel):
         grace: the epochs that every trial gets; None for a part of all epochs.
         enqueued: configurations that run after the defaults, before the sampler's proposals.
         given: the values the user set, which hold in every trial.
-        concurrency: trials at once.
+        concurrency: how many trials may run at once.
         cpus: cores of each worker; `workers` processes train a trial together, each on `gpus` GPUs.
         trial_timeout: seconds.
         budget: seconds by the clock in which trials run, over all drivers; after them no further one begins.
@@ -185,6 +186,7 @@ class SearchRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     trials: Count
+    not_begun: Annotated[int, Strict(), Field(ge=0, le=MOST)] = 0
     metric: OneLine
     sampler: OneLine = "tpe"
     grid_points: Annotated[Count, Field(ge=2)] | None = None
@@ -213,6 +215,11 @@ class SearchRecord(BaseModel):
     data_root: Annotated[str, AfterValidator(_path_of_a_folder)] | None = None
     validation_images: Annotated[int, Strict(), Field(ge=1, lt=2**63)] | None = None
     keep: tuple[Condition, ...] = ()
+
+    @property
+    def at_once(self) -> int:
+        """How many trials run at once: no more than there are."""
+        return min(self.concurrency, self.trials)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from contrasweep.tuning.store.attempts import next_attempt
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.parts import Key, trial_path, write_rows
@@ -26,7 +24,8 @@ def reopen_failed(location: Location, record: StudyRecord) -> list[int]:
     for row in failed:
         attempt = next_attempt(location, record, trial=row["trial"], seed=row["seed"])
         again = {name: row[name] for name in record.columns.trials.names} | emptied
-        again |= {"attempt": attempt, "status": "interrupted", "error": None, "finished": datetime.now(UTC)}
+        # The trial ran until it failed: its times stay, or a budget would count the time since then.
+        again |= {"attempt": attempt, "status": "interrupted", "error": None}
         path = trial_path(record.name, Key(row["trial"], row["seed"], attempt))
         write_rows(location, path, [again], record.columns.trials)
     return sorted({row["trial"] for row in failed})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -239,6 +239,7 @@ def end_trial(
     error: str | None = None,
     rung: int | None = None,
     metrics: Mapping[str, float | None] | None = None,
+    since: datetime | None = None,
     now: Callable[[], datetime] = _utc_now,
 ) -> Status:
     """Record the end of a trial from the driver, after its worker was stopped or died.
@@ -251,6 +252,8 @@ def end_trial(
         info: the trial; it fills the row if the worker wrote none.
         status, error, rung: as `TrialWriter.finish` takes them.
         metrics: the trial's result; by default the metrics of its last epoch in the store.
+        since: when this driver began. A trial whose row was started before ran under an earlier driver: it
+            ended with its last sign of life, not now. By default no row is of an earlier driver.
         now: the time of day.
 
     Returns:
@@ -266,9 +269,11 @@ def end_trial(
         ended: Status = last["status"]
         return ended
     attempt = next_attempt(location, record, trial=info.trial, seed=info.seed)
-    finished = now()
     row = _new_row(record, info, attempt) if last is None else last | {"attempt": attempt}
+    finished = now()
     row["started"] = row["started"] or finished
+    if since is not None and row["started"] < since:
+        finished = _last_sign_of_life(row, epochs)
     if epochs:
         row |= {name: cell for name, cell in epochs[-1].items() if name.startswith("metric.")}
         row["epoch"] = epochs[-1]["epoch"]
@@ -282,6 +287,12 @@ def end_trial(
     key = Key(info.trial, info.seed, attempt)
     write_rows(location, trial_path(record.name, key), [row], record.columns.trials)
     return status
+
+
+def _last_sign_of_life(row: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> datetime:
+    """Return the last time that the store knows of a trial: of its epochs, its end, or its start."""
+    seen: list[datetime] = [row["finished"] or row["started"], *(epoch["time"] for epoch in epochs[-1:])]
+    return max(seen)
 
 
 def _ending(
