@@ -76,8 +76,9 @@ def test_a_batch_of_more_images_than_a_trial_trains_on_is_refused() -> None:
     with pytest.raises(InputError, match="batch_size 1,295 is above the 1,294 images of digits"):
         plan_sweep("infonce", "digits", values={"batch_size": 1295})
     assert plan_sweep("infonce", "digits", values={"batch_size": 1294}).experiment.batch_size == 1294
-    space = Space.parse({"batch_size": {"choice": [64, 2048], "default": 64}})
-    with pytest.raises(InputError, match="batch_size 2,048 is above"):
+    space = Space.parse({"batch_size": {"choice": [64, 2048], "default": 64}}, "mine.yaml")
+    said = r"batch_size 2,048, which mine\.yaml allows, is above .*, or smaller values in mine\.yaml"
+    with pytest.raises(InputError, match=said):
         plan_sweep("infonce", "digits", space=space)
     # Its batches are of unlabelled objects, of which there are more than labelled ones.
     assert plan_sweep("herocon", "two-view-digits").experiment.batch_size == 512
