@@ -192,6 +192,32 @@ def test_best_of_an_interrupted_study_says_how_to_go_on(run: Run, tmp_path: Path
         shutil.rmtree(results)
 
 
+@pytest.mark.parametrize(
+    ("studies", "name", "methods"),
+    [
+        (["one"], "one", ["infonce"]),
+        (["both-supcon", "both-infonce"], "both", ["supcon", "infonce"]),
+        (["both-supcon", "both"], "both", ["infonce"]),
+    ],
+)
+def test_the_methods_of_a_resumed_sweep_come_from_its_studies(
+    studies: list[str],
+    name: str,
+    methods: list[str],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for study in studies:
+        write_study(tmp_path / "results", [0.6], study)
+    resumed: list[list[str]] = []
+    monkeypatch.setattr(
+        "contrasweep.tuning.cli.sweep._resume", lambda methods, *_, **__: resumed.append(methods)
+    )
+    done = run("sweep", "--name", name, "--resume")
+    assert (done.exit_code, resumed) == (0, [methods]), done.output
+
+
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 def test_show_draws_the_study(run: Run, tmp_path: Path, suffix: str) -> None:
     write_study(tmp_path / "results", [0.6, None, 0.7])
