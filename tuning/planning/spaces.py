@@ -103,7 +103,7 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
     """
     found = preset(method, dataset.partition(":")[0])
     if found is None:
-        known = [f"{one}@{other}" for one, other in available_presets()]
+        known = [f"{one}@{other}" for one, other in available_presets() if one == method]
         raise unknown_name("preset", f"{method}@{dataset}", known)
     settings: Mapping[str, Any] = found["settings"]
     return settings
