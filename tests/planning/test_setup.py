@@ -12,6 +12,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.setup import (
     few_images_in_words,
+    few_steps_in_words,
     scored_images,
     searched_views_in_words,
     setup_in_words,
@@ -59,6 +60,18 @@ def test_few_validation_images_are_warned_of() -> None:
     enough = experiment.with_values({"validation.fraction": 0.1})
     assert few_images_in_words(enough, spec_for(enough)) is None
     assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None
+
+
+def test_few_steps_are_warned_of() -> None:
+    experiment = resolve("infonce", "digits", {"batch_size": 600})
+    warned = few_steps_in_words(experiment, spec_for(experiment))
+    assert warned is not None
+    assert warned.startswith("a trial makes 20 steps in all: 10 epochs of 2 batches each.")
+    assert "--set batch_size=N, or more --epochs" in warned
+    longer = experiment.with_values({"epochs": 15})
+    assert few_steps_in_words(longer, spec_for(longer)) is None
+    transductive = resolve("herocon", "two-view-digits", {"epochs": 1})
+    assert few_steps_in_words(transductive, spec_for(transductive)) is None
 
 
 def test_scores_of_views_are_warned_of_where_the_search_varies_the_views() -> None:
