@@ -1,6 +1,7 @@
 """Check the files of a dataset that a user has just put in place: are they complete and undamaged?"""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.datasets import parse_image_dataset
+from contrasweep.data.encoded import DecodedImages, first_of
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import DatasetDamaged, data_root
 from contrasweep.data.spec import DatasetFamily, Split
-from contrasweep.data.streaming import image_chunks
+from contrasweep.data.streaming import StreamedImages, image_chunks
 
 _CHUNK = 1024
 
@@ -57,8 +59,9 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
     Raises:
         ValueError: an unknown dataset or option.
         DatasetMissing: files are absent or of the wrong size.
-        DatasetDamaged: a file differs from its published checksum, an image cannot be decoded, a label is
-            out of range, or a split has the wrong number of images.
+        DatasetDamaged: a file differs from its published checksum, images cannot be decoded (with
+            ``every_image`` the message counts all), a label is out of range, or a split has the wrong number
+            of images.
     """
     family, options = parse_image_dataset(name)
     place = data_root(root)
@@ -66,7 +69,7 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
     spec = family.describe(place, options)
     checksums = _verified(family, place)
     expected: dict[Split, int] = {"train": spec.train_size, "test": spec.test_size}
-    splits = []
+    splits: dict[Split, LabelledImages] = {}
     for split, count in expected.items():
         images = family.read(place, split, options)
         if len(images) != count and options.get("corrupt") != "skip":
@@ -74,8 +77,8 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
                 f"dataset {spec.name!r} is damaged: its {split} split holds {len(images):,} images, "
                 f"expected {count:,}"
             )
-        splits.append(_report(split, images, spec.classes, every_image=every_image))
-    return DatasetReport(spec, tuple(splits), checksums)
+        splits[split] = images
+    return DatasetReport(spec, _reports(splits, spec.classes, every_image=every_image), checksums)
 
 
 def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
@@ -93,6 +96,34 @@ def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
             )
         verified.append(file)
     return tuple(verified)
+
+
+def _reports(
+    splits: Mapping[Split, LabelledImages], classes: int, *, every_image: bool
+) -> tuple[SplitReport, ...]:
+    try:
+        return tuple(
+            _report(split, images, classes, every_image=every_image) for split, images in splits.items()
+        )
+    except DatasetDamaged:
+        # Only a damaged set is decoded again, to find the others.
+        corrupt = [name for images in splits.values() for name in _corrupt(images)] if every_image else []
+        if len(corrupt) < 2:
+            raise
+        total = sum(map(len, splits.values()))
+        raise DatasetDamaged(
+            f"{len(corrupt):,} corrupt images of {total:,}: {first_of(corrupt)} cannot be decoded. "
+            "Replace them, or leave such images out with the option corrupt=skip."
+        ) from None
+
+
+def _corrupt(images: LabelledImages) -> Sequence[str]:
+    """Return the names of the images that cannot be decoded."""
+    streamed = images.images
+    if not isinstance(streamed, StreamedImages) or not isinstance(streamed.source, DecodedImages):
+        return []
+    source = streamed.source
+    return [source.name(row) for row in source.corrupt_rows(streamed.rows.tolist())]
 
 
 def _report(split: Split, images: LabelledImages, classes: int, *, every_image: bool) -> SplitReport:

@@ -21,7 +21,7 @@ MOST_BYTES = 256 * MIB
 """The size of the largest image file that is read."""
 
 _NAMED = 5
-"""The number of left-out images that a warning names."""
+"""The number of damaged images that a message names."""
 
 _PART = 64
 """The number of images that one task checks for corruption."""
@@ -105,21 +105,28 @@ class DecodedImages:
         Raises:
             DatasetDamaged: no image can be decoded.
         """
-        parts = [range(start, min(start + _PART, len(self))) for start in range(0, len(self), _PART)]
-        with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
-            corrupt = [row for found in pool.map(self._corrupt, parts) for row in found]
+        corrupt = self.corrupt_rows(range(len(self)))
         if len(corrupt) == len(self):
             first = f", the first is {self._encoded.name(0)}" if corrupt else ""
             raise DatasetDamaged(f"none of {len(self)} images can be decoded{first}")
         if corrupt:
-            names = ", ".join(self._encoded.name(row) for row in corrupt[:_NAMED])
-            more = f" and {len(corrupt) - _NAMED} more" if len(corrupt) > _NAMED else ""
-            log.warning("%d corrupt images of %d are left out: %s%s", len(corrupt), len(self), names, more)
+            names = first_of([self._encoded.name(row) for row in corrupt])
+            log.warning("%d corrupt images of %d are left out: %s", len(corrupt), len(self), names)
         keep = torch.ones(len(self), dtype=torch.bool)
         keep[corrupt] = False
         return keep.nonzero().flatten()
 
-    def _corrupt(self, rows: range) -> list[int]:
+    def corrupt_rows(self, rows: Sequence[int]) -> list[int]:
+        """Return those of some ascending rows whose images cannot be decoded; it decodes each once.
+
+        Raises:
+            DatasetDamaged: an image has another size than all must have, or its file cannot be read.
+        """
+        parts = [rows[start : start + _PART] for start in range(0, len(rows), _PART)]
+        with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
+            return [row for found in pool.map(self._corrupt, parts) for row in found]
+
+    def _corrupt(self, rows: Sequence[int]) -> list[int]:
         found = []
         for row, encoded in zip(rows, self._encoded.read(rows), strict=True):
             try:
@@ -139,6 +146,12 @@ class DecodedImages:
                 f"{self.shape[1]} x {self.shape[2]}: give size=S to resize all of them to S x S"
             )
         return image
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first of some names for a message, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def open_encoded(

@@ -1,5 +1,6 @@
 """The folder of the datasets, and the errors for missing or damaged files."""
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,8 @@ class Archive:
         """Raise DatasetMissing unless the dataset's folder, or one below it, is there."""
         place = root / self.folder / below
         if not place.is_dir():
-            raise self.not_found(f"{place} {'is not a folder' if place.exists() else 'does not exist'}")
+            missing = self.not_found(f"{place} {'is not a folder' if place.exists() else 'does not exist'}")
+            raise DatasetMissing(f"{missing}{_copy_in(root, self.dataset)}")
 
     def check_listed(self, files: Sequence[Path]) -> None:
         """Raise DatasetMissing, with their number and the first, if image files are not there."""
@@ -99,6 +101,17 @@ class Archive:
             raise self.incomplete(
                 f"{len(missing):,} of its {len(files):,} images are not there, the first is {missing[0]}"
             )
+
+
+def _copy_in(root: Path, dataset: str) -> str:
+    """Return a sentence with a copy of a dataset in Parquet files under the root; empty if there is none."""
+    folders = sorted(root.glob(f"{glob.escape(dataset)}*")) if root.is_dir() else []
+    for folder in folders:
+        # `cifar100` is no copy of `cifar10`.
+        own = not folder.name.removeprefix(dataset)[:1].isalnum()
+        if own and any(any(folder.glob(one)) for one in ("*.parquet", "data/*.parquet")):
+            return f" Or use the images in {folder}: --data hub-parquet:path={folder.name}."
+    return ""
 
 
 def check_files(name: str, root: Path, folder: str, sizes: Mapping[str, int | None], source: str) -> None:

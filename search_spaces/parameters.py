@@ -32,6 +32,15 @@ class SpaceError(ValueError):
     """A search space is wrong: the message names file, parameter, what was given and what is allowed."""
 
 
+IN_WORDS: Mapping[TypeName, str] = {
+    "float": "a number",
+    "int": "a whole number",
+    "string": "text",
+    "bool": "true or false",
+}
+"""What a value of a type is, for messages."""
+
+
 def type_name(value: Scalar) -> TypeName:
     """Return the column type of `value` in the results store."""
     names: dict[type, TypeName] = {bool: "bool", int: "int", float: "float", str: "string"}
@@ -284,6 +293,8 @@ def parse_parameter(name: str, form: object) -> Parameter:
         SpaceError: the form is wrong; the message leaves out the file, which the caller knows.
     """
     try:
+        if isinstance(form, list | tuple):
+            raise SpaceError(f"given {form!r}; allowed: {{log: [..]}}, {{uniform: [..]}} or {{choice: [..]}}")
         if not isinstance(form, Mapping):
             return Fixed(name=name, default=_scalar(form))
         kind = _kind_of(form)

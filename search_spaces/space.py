@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from contrasweep.names import did_you_mean
 from contrasweep.search_spaces.counting import count_configurations
 from contrasweep.search_spaces.parameters import (
+    IN_WORDS,
     MOST_CHOICES,
     Choice,
     Fixed,
@@ -56,7 +57,7 @@ class Space(BaseModel):
             SpaceError: the content is no mapping of a usable size.
         """
         if not isinstance(content, Mapping):
-            found = type(content).__name__
+            found = "nothing" if content is None else type(content).__name__
             raise SpaceError(f"{origin}: given {found}; allowed: a mapping of parameter to form")
         if len(content) > MOST_CHOICES:
             raise SpaceError(f"{origin}: given {len(content):,} parameters; allowed: up to {MOST_CHOICES:,}")
@@ -148,7 +149,9 @@ class Space(BaseModel):
         old = self[name]
         given = float(value) if old.type == "float" and type(value) is int else value
         if not isinstance(given, bool | int | float | str) or type_name(given) != old.type:
-            raise SpaceError(f"{self.origin}: {name}: given {value!r}; allowed: a value of type {old.type}")
+            # The value is not of the file: its name would send the user there.
+            allowed = f"{IN_WORDS[old.type]}, such as {old.default!r}"
+            raise SpaceError(f"{name}: given {value!r}; allowed: {allowed}")
         return self._with(Fixed(name=name, default=given, when=old.when_given, source=old.source))
 
     def _with(self, pinned: Fixed) -> "Space":

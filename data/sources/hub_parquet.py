@@ -6,13 +6,15 @@ if it has them.
 """
 
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
 
+from contrasweep.data.fingerprint import BLOCKS, SplitFiles, fingerprint_of
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import PARQUET, where_missing
-from contrasweep.data.parquet import ParquetImages, ParquetPart
+from contrasweep.data.parquet import ParquetImages, ParquetPart, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing, path_below
-from contrasweep.data.sources.table_facts import AUTO
+from contrasweep.data.sources.table_facts import AUTO, TableFacts
 from contrasweep.data.sources.tables import TEST_NAMES, Tables, family_of_tables
 from contrasweep.data.spec import Split
 
@@ -20,6 +22,9 @@ HUB_FOLDER = "data"
 """The folder of a clone of a dataset's repository that usually holds its files."""
 
 SOURCE = "huggingface.co/datasets (the Parquet files of a dataset's repository)"
+
+BLOCKS_OF_A_BUCKET = 8
+"""How many blocks of a split go into the fingerprint where each one read is a request to a server."""
 
 
 def _find(root: Path, options: Options) -> Tables[ParquetPart]:
@@ -35,6 +40,7 @@ def _find(root: Path, options: Options) -> Tables[ParquetPart]:
         source=SOURCE,
         licence="see the dataset's card",
         drawn_as=f"{PARQUET} {Path(path).name}",
+        fingerprint=_fingerprint,
     )
 
 
@@ -80,6 +86,30 @@ def _listing(root: Path, path: str) -> list[ParquetPart]:
         for entry in sorted(entries, key=lambda entry: str(entry.path))
         if entry.is_file and entry.path.endswith(".parquet")
     ]
+
+
+@lru_cache(maxsize=16)
+def _fingerprint(train: tuple[ParquetPart, ...], test: tuple[ParquetPart, ...], _: TableFacts) -> str:
+    """Return the hash of names and sizes of the files, and of blocks of their contents.
+
+    Raises:
+        DatasetDamaged: a file cannot be read.
+    """
+    local = train[0].filesystem.type_name == "local"
+    blocks = BLOCKS if local else BLOCKS_OF_A_BUCKET
+    return fingerprint_of(_files(train), _files(test) if test else None, blocks)
+
+
+def _files(parts: tuple[ParquetPart, ...]) -> SplitFiles:
+    return SplitFiles(
+        [Path(p.path).name for p in parts], [p.size for p in parts], lambda *b: _block(parts, *b)
+    )
+
+
+def _block(parts: tuple[ParquetPart, ...], row: int, start: int, count: int) -> bytes:
+    with opened(parts[row]) as file:
+        file.seek(start)
+        return bytes(file.read(count))
 
 
 def _not_found(why: str) -> DatasetMissing:

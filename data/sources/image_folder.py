@@ -14,6 +14,7 @@ from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts,
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of, image_bytes
 from contrasweep.data.facts import DatasetSpec
+from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
@@ -24,6 +25,7 @@ from contrasweep.data.sources.listed_images import (
     CORRUPT_OPTION,
     SIZE,
     ListedImages,
+    PathsBelow,
     list_classes,
     list_unlabelled,
 )
@@ -57,6 +59,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=tuple(found.classes),
+        fingerprint=found.fingerprint,
         **condition_facts(name, root, options, len(found.listed)),
     )
 
@@ -94,6 +97,16 @@ class _Splits:
     def train(self) -> ListedImages:
         """The training images."""
         return self.listed if self.kept is None else self.listed.subset(self.kept)
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of all image files."""
+        return fingerprint_below(_listing(self.listed), _listing(self.test) if self.kept is None else None)
+
+
+def _listing(images: ListedImages) -> Listing:
+    assert isinstance(images.files, PathsBelow), "they are as they were listed"
+    return Listing(images.files.place, images.files.names)
 
 
 def _splits(root: Path, options: Options) -> _Splits:

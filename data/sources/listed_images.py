@@ -101,7 +101,7 @@ def listed_family(
 
 
 @dataclass(frozen=True)
-class _PathsBelow(Sequence[Path]):
+class PathsBelow(Sequence[Path]):
     """Files below a folder. Each access makes a path: 1.3 million of them would take half a gigabyte."""
 
     place: Path
@@ -122,13 +122,13 @@ def list_classes(place: Path, classes: Sequence[str], endings: tuple[str, ...]) 
     found = [names_below(place / name, endings) if (place / name).is_dir() else () for name in classes]
     names = tuple(f"{name}/{file}" for name, files in zip(classes, found, strict=True) for file in files)
     counts = torch.tensor([len(files) for files in found], dtype=torch.int64)
-    return ListedImages(_PathsBelow(place, names), torch.arange(len(counts)).repeat_interleave(counts))
+    return ListedImages(PathsBelow(place, names), torch.arange(len(counts)).repeat_interleave(counts))
 
 
 def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:
     """List the images at any depth below a folder, without labels. See `names_below`."""
     names = names_below(place, endings)
-    return ListedImages(_PathsBelow(place, names), torch.full((len(names),), UNLABELLED, dtype=torch.int64))
+    return ListedImages(PathsBelow(place, names), torch.full((len(names),), UNLABELLED, dtype=torch.int64))
 
 
 @while_unchanged(256)

@@ -18,6 +18,7 @@ from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts,
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of, open_encoded
 from contrasweep.data.facts import DatasetSpec
+from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
@@ -109,6 +110,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=found.whole.classes,
+        fingerprint=fingerprint_below(*_listings(root, options)),
         **condition_facts(name, root, options, len(found.whole.labels)),
     )
 
@@ -135,15 +137,13 @@ def _splits(root: Path, options: Options) -> _Splits:
         DatasetMissing: there is no such folder, or no training file with an image in it.
         DatasetDamaged: a tar file or a label cannot be read, or test labels do not go with those of training.
     """
-    place = path_below(root, str(options["path"]))
-    if not place.is_dir():
-        raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
-    files = sorted(file for file in place.iterdir() if file.suffix == ".tar")
+    files = _tar_files(root, options)
     train, test = (_files(files, split) for split in ("train", "test"))
     labelled = options["labels"] != NO_LABELS
     whole = _part(train, labelled)
     if not len(whole.labels):
         there = ", ".join(file.name for file in files[:5]) or "no tar file"
+        place = path_below(root, str(options["path"]))
         raise _missing(options, f"is incomplete: {place} has no image in train-*.tar; it holds {there}")
     if not test:
         kept, cut = own_test_rows(whole.labels)
@@ -152,6 +152,27 @@ def _splits(root: Path, options: Options) -> _Splits:
     if not len(unseen.labels):
         raise DatasetDamaged(f"{test[0]} holds no image")
     return _Splits(whole, None, _numbered_alike(unseen, whole, options))
+
+
+def _tar_files(root: Path, options: Options) -> list[Path]:
+    """Return all tar files of the folder, by name.
+
+    Raises:
+        DatasetMissing: there is no such folder.
+    """
+    place = path_below(root, str(options["path"]))
+    if not place.is_dir():
+        raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
+    return sorted(file for file in place.iterdir() if file.suffix == ".tar")
+
+
+def _listings(root: Path, options: Options) -> tuple[Listing, Listing | None]:
+    """Return the tar files of both splits; None for a test split that is cut off the training files."""
+    files, place = _tar_files(root, options), path_below(root, str(options["path"]))
+    train, test = (
+        Listing(place, tuple(file.name for file in _files(files, split))) for split in ("train", "test")
+    )
+    return train, test if test.names else None
 
 
 def _numbered_alike(test: _Part, train: _Part, options: Options) -> _Part:

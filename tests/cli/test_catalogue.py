@@ -49,6 +49,23 @@ def test_methods_tells_of_each_what_it_does_needs_and_comes_from(run: Run) -> No
         )
 
 
+def test_the_methods_that_run_on_a_dataset(run: Run) -> None:
+    def names(data: str) -> set[str]:
+        return {row["method"] for row in json.loads(run("methods", "--data", data, "--json").stdout)}
+
+    every = set(METHODS)
+    assert {"infonce", "supcon"} <= names("digits") < every
+    assert "fair-cclk" not in names("digits")
+    assert "fair-cclk" in names("colour-digits")
+    assert "infonce" not in names("two-view-digits")
+    assert names("biased-digits:rho=0.9") == names("biased-digits")
+    assert "2 methods run on" not in run("methods").output
+    shown = run("methods", "--data", "two-view-digits").output
+    assert shown.startswith(f"{len(names('two-view-digits'))} methods run on two-view-digits\n")
+    refused = run("methods", "--data", "digit")
+    assert (refused.exit_code, "'digits'" in refused.output) == (2, True)
+
+
 def test_what_a_method_needs_is_said_in_words(run: Run) -> None:
     needs = {row["method"]: row["needs"] for row in json.loads(run("methods", "--json").stdout)}
     assert needs["infonce"] == "images alone"

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -192,6 +193,32 @@ def test_best_of_an_interrupted_study_says_how_to_go_on(run: Run, tmp_path: Path
         shutil.rmtree(results)
 
 
+@pytest.mark.parametrize(
+    ("studies", "name", "methods"),
+    [
+        (["one"], "one", ["infonce"]),
+        (["both-supcon", "both-infonce"], "both", ["supcon", "infonce"]),
+        (["both-supcon", "both"], "both", ["infonce"]),
+    ],
+)
+def test_the_methods_of_a_resumed_sweep_come_from_its_studies(
+    studies: list[str],
+    name: str,
+    methods: list[str],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for study in studies:
+        write_study(tmp_path / "results", [0.6], study)
+    resumed: list[list[str]] = []
+    monkeypatch.setattr(
+        "contrasweep.tuning.cli.sweep._resume", lambda methods, *_, **__: resumed.append(methods)
+    )
+    done = run("sweep", "--name", name, "--resume")
+    assert (done.exit_code, resumed) == (0, [methods]), done.output
+
+
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 def test_show_draws_the_study(run: Run, tmp_path: Path, suffix: str) -> None:
     write_study(tmp_path / "results", [0.6, None, 0.7])
@@ -205,6 +232,26 @@ def test_compact_is_said_and_done(run: Run, tmp_path: Path) -> None:
     done = json.loads(run("compact", "written", "--json").stdout)
     assert (done["trials"], done["epochs"]) == (2, 4)
     assert len(list((tmp_path / "results" / "trials").rglob("*.parquet"))) == 1
+
+
+def test_a_dry_run_estimates_its_time_from_earlier_runs_of_its_kind(run: Run, tmp_path: Path) -> None:
+    write_study(tmp_path / "results", [0.6, 0.7, None])
+
+    def told(*more: str) -> Any:
+        asked = ("sweep", "infonce", "--data", "colour-digits", "--dry-run", "--concurrency", "1", *more)
+        return json.loads(run(*asked, "--json").stdout), " ".join(run(*asked).output.split())
+
+    content, shown = told()
+    assert content["earlier_runs"] == 2, "a trial that failed before its first epoch says nothing"
+    each = content["seconds_an_epoch"]
+    assert content["seconds_at_most"] == pytest.approx(240 * each)
+    assert (
+        f"at most 240 epochs in all, about {in_words(240 * each)} at {each:.2g} s an epoch (2 earlier"
+        in shown
+    )
+    for other in ("batch_size=64", "encoder.name=resnet18-cifar"):
+        content, shown = told("--set", other)
+        assert (content["seconds_at_most"], "s an epoch" in shown) == (None, False)
 
 
 def test_dry_run_starts_with_the_defaults_and_writes_nothing(run: Run, tmp_path: Path) -> None:

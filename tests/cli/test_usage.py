@@ -53,6 +53,19 @@ def _refused(*arguments: str) -> str:
             "unknown option --qqq. A setting or hyperparameter is given as --set PATH=VALUE.",
         ),
         (["run", "study", "--lr", "3"], "unknown option --lr. Known: --seeds, --top,"),
+        (
+            ["train", "my-loss", "--data", "digits"],
+            "unknown option --data. `contrasweep sweep` has it, and `train` has none. `train` takes the "
+            "file of an experiment",
+        ),
+        (
+            ["run", "study", "--dry-run"],
+            "unknown option --dry-run. `contrasweep sweep` has it, and `run` has none.",
+        ),
+        (
+            ["embed", "a.safetensors", "photos"],
+            "--output is missing: Parquet file to write, such as features.",
+        ),
         (["--versoin"], "unknown option --versoin. Did you mean --version?"),
         (["sweeep"], "unknown command 'sweeep'. Did you mean 'sweep'? There are"),
         (["datasets", "chekc"], "unknown command 'chekc'. Did you mean 'check'?"),
@@ -62,7 +75,7 @@ def _refused(*arguments: str) -> str:
         ([*SWEEP, "--resume=yes"], "--resume takes no value"),
         (
             ["sweep", "--data", "digits"],
-            "METHOD... is missing: Method to search; `contrasweep methods` lists",
+            "METHOD... is missing: the methods to search; `contrasweep methods` lists",
         ),
         ([*SWEEP, "--extend", "0", "--name", "x"], "extend must be at least 1, given 0"),
         (["show", "study", "--top", "0"], "top must be at least 1, given 0"),
@@ -75,7 +88,7 @@ def test_what_is_wrong_and_what_is_meant(arguments: list[str], told: str) -> Non
 
 def test_the_usage_comes_before_the_error() -> None:
     lines = CliRunner().invoke(app, [*SWEEP, "--nonsense"]).stderr.splitlines()
-    assert lines[0].endswith(" sweep [OPTIONS] METHOD...")
+    assert lines[0].endswith(" sweep [OPTIONS] [METHOD...]")
     assert lines[1].startswith("Try '")
     assert lines[-1].startswith("Error: unknown option --nonsense.")
 

@@ -52,6 +52,18 @@ def test_a_damaged_image_is_found_when_every_one_is_decoded(tmp_path: Path) -> N
     assert [split.images for split in skipping.splits] == [2, 1]
 
 
+def test_all_damaged_images_of_both_splits_are_counted(tmp_path: Path) -> None:
+    whole, broken = [encoded(pixels(row)) for row in range(8)], encoded(pixels(0))[:80]
+    write_parquet(tmp_path / "set/train-0.parquet", [whole[0], *[broken] * 6, whole[7]], [0, 1] * 4)
+    write_parquet(tmp_path / "set/test-0.parquet", [whole[1], broken], [0, 1])
+    said = (
+        r"7 corrupt images of 10: .*train-0\.parquet, row 1, .*row 5 and 2 more cannot be decoded\. "
+        "Replace them, or leave such images out with the option corrupt=skip"
+    )
+    with pytest.raises(DatasetDamaged, match=said):
+        inspect_dataset(HUB, tmp_path, every_image=True)
+
+
 def test_images_in_memory_are_all_looked_at() -> None:
     train, _ = inspect_dataset("digits").splits
     whole = datasets.load_training("digits").train

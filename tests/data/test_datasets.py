@@ -135,6 +135,18 @@ def test_digits_are_the_same_where_scikit_learn_keeps_its_table_elsewhere(
     assert torch.equal(usual.labels, other.labels)
 
 
+def test_a_copy_of_a_missing_dataset_is_named(tmp_path: Path) -> None:
+    for name in ("cifar100-jpeg/train-0.parquet", "cifar10-png/0.png", "cifar10-jpeg/data/train-0.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    said = r"not exist\. Get it .* Or use the images in .*/cifar10-jpeg: --data hub-parquet:path=cifar10-jpeg"
+    with pytest.raises(DatasetMissing, match=said):
+        check_available("cifar10", tmp_path)
+    with pytest.raises(DatasetMissing) as other:
+        check_available("stl10", tmp_path)
+    assert "Or use" not in str(other.value)
+
+
 def test_fraction_zero_keeps_the_whole_training_split() -> None:
     whole = load_training("digits", validation_fraction=0.0)
     assert whole.validation is None

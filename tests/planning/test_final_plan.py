@@ -50,6 +50,20 @@ def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Pat
     assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
 
 
+def test_runs_from_before_a_fingerprint_are_not_made_again(trial: SelectedTrial) -> None:
+    plan = _plan(trial)
+    held = {(3, seed): {"config": plan.requests[0].experiment.identity()} for seed in (2, 3)}
+    requests = tuple(
+        replace(one, experiment=one.experiment.with_values({"data_fingerprint": "0f"}))
+        for one in plan.requests
+    )
+    later = replace(plan, requests=requests)
+    assert later.missing(held) == []
+    others = {key: {"config": requests[0].experiment.identity()} for key in held}
+    with pytest.raises(InputError, match="trial 3 with other settings"):
+        plan.missing(others)
+
+
 def test_a_search_with_the_name_of_the_final_runs_takes_none(trial: SelectedTrial) -> None:
     save_study(open_location(trial.results, writable=True), make_record("searched-final"))
     with pytest.raises(InputError, match="study searched-final is a search"):

@@ -8,7 +8,7 @@ import pytest
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.own_space import space_of_file
-from contrasweep.tuning.planning.spaces import own_space, space_of
+from contrasweep.tuning.planning.spaces import complete_space, own_space, space_of
 
 METHOD, DATASET = "fair-cclk", "colour-digits"
 
@@ -79,10 +79,17 @@ def test_a_default_that_is_left_out_is_the_methods_or_the_middle(
             ["lam: unknown key 'lg'", "temperature: log: given [0.1]", "'kernl'. Did you mean 'kernel'?"],
         ),
         ("temperature: {choice: []}\n", ["temperature: choice: given 0 values"]),
+        ("", ["given nothing; allowed: a mapping"]),
+        ("seed: {choice: [1, 2]}\n", ["seed is not searched: trials are compared by it; use --seeds"]),
+        ("epochs: {choice: [1, 2]}\n", ["compared by it; use --epochs"]),
+        (
+            "optimizer: {lr: {log: [0.001, 1.0]}, momentum: 0.9}\ntemperature: [0.05, 1.0]\n",
+            ["optimizer: given a section; write optimizer.lr, optimizer.momentum", "{log: [..]}"],
+        ),
         ("- 3\n", ["given list; allowed: a mapping"]),
     ],
 )
 def test_faults_are_told_together(text: str, parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        read(tmp_path, text)
+        complete_space(METHOD, read(tmp_path, text))
     assert all(part in str(refused.value) for part in parts), str(refused.value)

@@ -12,6 +12,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.setup import (
     few_images_in_words,
+    few_steps_in_words,
     scored_images,
     searched_views_in_words,
     setup_in_words,
@@ -61,6 +62,18 @@ def test_few_validation_images_are_warned_of() -> None:
     assert few_images_in_words(experiment.on_all_training_data(), spec_for(experiment)) is None
 
 
+def test_few_steps_are_warned_of() -> None:
+    experiment = resolve("infonce", "digits", {"batch_size": 600})
+    warned = few_steps_in_words(experiment, spec_for(experiment))
+    assert warned is not None
+    assert warned.startswith("a trial makes 20 steps in all: 10 epochs of 2 batches each.")
+    assert "--set batch_size=N, or more --epochs" in warned
+    longer = experiment.with_values({"epochs": 15})
+    assert few_steps_in_words(longer, spec_for(longer)) is None
+    transductive = resolve("herocon", "two-view-digits", {"epochs": 1})
+    assert few_steps_in_words(transductive, spec_for(transductive)) is None
+
+
 def test_scores_of_views_are_warned_of_where_the_search_varies_the_views() -> None:
     plan = plan_sweep("infonce", "digits")
     warned = searched_views_in_words(["val.lidar", "val.rankme", "val.lidar"], plan.space)
@@ -76,8 +89,9 @@ def test_a_batch_of_more_images_than_a_trial_trains_on_is_refused() -> None:
     with pytest.raises(InputError, match="batch_size 1,295 is above the 1,294 images of digits"):
         plan_sweep("infonce", "digits", values={"batch_size": 1295})
     assert plan_sweep("infonce", "digits", values={"batch_size": 1294}).experiment.batch_size == 1294
-    space = Space.parse({"batch_size": {"choice": [64, 2048], "default": 64}})
-    with pytest.raises(InputError, match="batch_size 2,048 is above"):
+    space = Space.parse({"batch_size": {"choice": [64, 2048], "default": 64}}, "mine.yaml")
+    said = r"batch_size 2,048, which mine\.yaml allows, is above .*, or smaller values in mine\.yaml"
+    with pytest.raises(InputError, match=said):
         plan_sweep("infonce", "digits", space=space)
     # Its batches are of unlabelled objects, of which there are more than labelled ones.
     assert plan_sweep("herocon", "two-view-digits").experiment.batch_size == 512

@@ -52,7 +52,7 @@ def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -
         ({"values": {"negatives": "some"}}, ["negatives", "'some'", "cross, all"]),
         ({"values": {"seed": -1}}, ["seed", "-1"]),
         ({"method": "fair-cclk"}, ["fair-cclk", "digits", "colour-digits"]),
-        ({"use_preset": True}, ["preset", "infonce@digits", "fair-cclk@colormnist"]),
+        ({"use_preset": True}, ["preset", "infonce@digits", "infonce@colormnist"]),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(options: dict[str, Any], parts: list[str]) -> None:

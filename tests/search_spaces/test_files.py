@@ -58,7 +58,7 @@ def test_whole_numbers_among_fractions_become_fractions(tmp_path: Path) -> None:
         ("lr: {log: [1, 2], default: 1, default: 2}", "default: given twice"),
         ("lr: {log: [1, 2", "is not valid YAML"),
         ("lr: !!python/object/apply:os.getcwd []", "given the tag"),
-        ("", "given NoneType; allowed: a mapping"),
+        ("", "given nothing; allowed: a mapping"),
         ("lr: {unifrom: [1, 2], default: 1}", "lr: unknown key 'unifrom'"),
     ],
 )

@@ -46,6 +46,10 @@ WRONG_FORMS = {
     "empty": ({"choice": [], "default": "a"}, "given 0 values"),
     "no choices": ({"choice": "rbf", "default": "rbf"}, "given 'rbf'; allowed: a list of values"),
     "nested": ({"choice": [["a"]], "default": "a"}, "given ['a']; allowed: true or false, a number, text"),
+    "a bare list": (
+        [0.05, 1.0],
+        "given [0.05, 1.0]; allowed: {log: [..]}, {uniform: [..]} or {choice: [..]}",
+    ),
     "null": (None, "given None; allowed: true or false, a number, text"),
     "nan fixed": (float("nan"), "given nan; allowed: a finite number"),
     "fixed and default": ({"fixed": 1, "default": 1}, "default: given beside fixed"),

@@ -1,6 +1,7 @@
 """Pools of several methods: paired in what they share, even in all else, and inside every space."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -60,21 +61,30 @@ def test_the_seed_decides() -> None:
 
 def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
     methods = ["infonce", "fair-cclk"]
-    words = ["pool", *methods, "--size", "6", "-o", str(tmp_path), "--set", "views.flip=0.0", "--json"]
+    words = ["pool", *methods, "--size", "8", "-o", str(tmp_path), "--set", "views.flip=0.0", "--json"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     content = json.loads(done.stdout)
     assert content["common"] == ["temperature", "optimizer.lr", "views.min_crop"]
     for method in methods:
         enqueue = read_configurations(Path(content["files"][method]))
-        asked = {"values": {"views.flip": 0.0}, "trials": 7, "enqueue": enqueue}
-        assert len(check_request(method, "colour-digits", **asked).enqueued) == 6  # type: ignore[arg-type]
+        asked = {"values": {"views.flip": 0.0}, "trials": 9, "enqueue": enqueue}
+        assert len(check_request(method, "colour-digits", **asked).enqueued) == 8  # type: ignore[arg-type]
 
 
-def test_the_command_that_comes_next_has_the_settings(tmp_path: Path) -> None:
-    words = ["pool", "infonce", "--size", "2", "-o", str(tmp_path), "--set", "views.flip=0.0"]
-    told = " ".join(CliRunner().invoke(app, words).output.split())
-    assert "--scheduler none --set views.flip=0.0" in told
+def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:
+    given = ["--set", "views.flip=0.0", "--set", "validation.fraction=0.4"]
+    done = CliRunner().invoke(app, ["pool", "infonce", "cacr", "--size", "8", "-o", str(tmp_path), *given])
+    assert done.exit_code == 0, done.output
+    *sweeps, last = [line for line in done.output.splitlines() if line.startswith("contrasweep ")]
+    assert last == "contrasweep stability pool-infonce pool-cacr"
+    assert len(sweeps) == 2
+    wanted = "--sampler random --scheduler none --set validation.halves=true --set views.flip=0.0 "
+    wanted += "--set validation.fraction=0.4 --keep-weights 0 --name pool-infonce"
+    assert sweeps[0].endswith(wanted)
+    results = ["--results", str(tmp_path / "results"), "--dry-run"]
+    planned = CliRunner().invoke(app, [*shlex.split(sweeps[0])[1:], *results])
+    assert planned.exit_code == 0, planned.output
 
 
 @pytest.mark.parametrize(
@@ -82,7 +92,11 @@ def test_the_command_that_comes_next_has_the_settings(tmp_path: Path) -> None:
     [
         (("infonce", "fair-cclkk"), "Did you mean 'fair-cclk'?"),
         (("infonce", "infonce"), "each method once"),
-        (("infonce", "--size", "1"), "size must be at least 2"),
+        (
+            ("infonce", "--size", "6"),
+            "--size 6: `stability` compares that many trials besides the defaults, and 8 are needed",
+        ),
+        (("infonce", "--size", "0"), "size must be at least 1"),
         (
             (
                 *("infonce", "--set", "temperature=0.1", "--set", "optimizer.lr=0.1"),

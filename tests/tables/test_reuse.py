@@ -102,6 +102,16 @@ def test_what_another_table_ran_counts_and_its_study_is_named(tmp_path: Path) ->
     assert not any("From study" in line for line in facts(collect(KERNELS, runs)))
 
 
+def test_runs_from_before_a_fingerprint_count(tmp_path: Path) -> None:
+    runs = StoredRuns(store_runs(FAIR, tmp_path, score))
+    cells = (
+        replace(cell, experiment=cell.planned.with_values({"data_fingerprint": "0f"})) for cell in FAIR.cells
+    )
+    later = replace(FAIR, cells=tuple(cells))
+    assert runs_done(later, runs) == runs_done(FAIR, runs) == 9
+    assert collect(later, runs).gaps == {}
+
+
 def test_a_table_prefers_its_own_runs(tmp_path: Path) -> None:
     store_runs(FAIR, tmp_path, score)  # whose study comes first by name
     found = collect(KERNELS, StoredRuns(store_runs(KERNELS, tmp_path, lambda cell, seed: 0.9)))

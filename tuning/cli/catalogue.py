@@ -1,14 +1,15 @@
 """`contrasweep methods` and `spaces`: list the choices. `compact` merges the files of a study."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from contrasweep.tuning.cli.columns import text
-from contrasweep.tuning.cli.completion import complete_methods, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results
+from contrasweep.tuning.cli.completion import complete_datasets, complete_methods, complete_studies
+from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Results
 from contrasweep.tuning.cli.rendering import print_entries, print_json, source_line, tell
 
 if TYPE_CHECKING:
@@ -19,20 +20,41 @@ if TYPE_CHECKING:
 _IMAGES_ALONE = "images alone"
 
 
-def methods(json: AsJson = False) -> None:
+def methods(
+    data: Annotated[
+        str | None,
+        typer.Option(help="Only the methods that run on this dataset.", autocompletion=complete_datasets),
+    ] = None,
+    data_root: DataRoot = None,
+    json: AsJson = False,
+) -> None:
     """List the methods: what each does, its paper and equation, what it needs, its hyperparameters.
 
     Example: contrasweep methods
+
+    Example: contrasweep methods --data cifar10
     """
     from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
 
-    rows = [_method_row(method) for method in DECLARED_METHODS.values()]
+    every = DECLARED_METHODS.values()
+    rows = [_method_row(method) for method in (every if data is None else _running_on(data, data_root))]
     if json:
         print_json(rows)
         return
     entries = {row["method"]: _method_lines(row) for row in rows}
-    print_entries(f"{len(entries)} methods", entries)
+    print_entries(f"{len(entries)} methods" + ("" if data is None else f" run on {data}"), entries)
     tell("A method's parameters, their ranges and sources: contrasweep spaces METHOD")
+
+
+def _running_on(dataset: str, data_root: Path | None) -> "list[Declaration]":
+    """Return the methods whose needs a dataset has."""
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
+    from contrasweep.tuning.errors import told_to_user
+    from contrasweep.tuning.planning.needs import facts_of, lacking
+
+    with told_to_user():
+        facts = facts_of(dataset, data_root)
+    return [method for method in DECLARED_METHODS.values() if not lacking(method, facts)]
 
 
 def spaces(

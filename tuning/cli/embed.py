@@ -26,7 +26,9 @@ def embed(
             autocompletion=complete_datasets,
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The features: .parquet.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Parquet file to write, such as features.parquet.")
+    ],
     split: Annotated[
         str | None, typer.Option(metavar="train|test", help="Split of a dataset; default: test.")
     ] = None,

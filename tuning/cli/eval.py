@@ -52,7 +52,9 @@ def eval(
     ] = False,
     cpus: Annotated[
         int,
-        typer.Option(help="Threads; with the number of the final run, scores equal its scores bit for bit."),
+        typer.Option(
+            help="Threads. With as many threads as the final run, the scores are bit-identical to its scores."
+        ),
     ] = 1,
     device: Device = None,
     data_root: DataRoot = None,

@@ -35,7 +35,10 @@ Workers = Annotated[
     typer.Option(help="Processes that train one run together, each on a part of every batch; default: 1."),
 ]
 GpusPerWorker = Annotated[
-    float | None, typer.Option(help="GPUs per worker, 0 to 1: with 0.5, two workers share a GPU.")
+    float | None,
+    typer.Option(
+        help="GPUs per worker, 0 to 1; default: 1 if there are GPUs. With 0.5, two workers share a GPU."
+    ),
 ]
 Address = Annotated[
     str | None,
@@ -55,7 +58,9 @@ MapMethod = Annotated[
         metavar="pca|umap", help="Projection of the map; default: pca. umap needs contrasweep[umap]."
     ),
 ]
-Concurrency = Annotated[int | None, typer.Option(help="Trials or runs in parallel; default: one per core.")]
+Concurrency = Annotated[
+    int | None, typer.Option(help="Trials or runs in parallel; default: as many as the cores or GPUs allow.")
+]
 Cpus = Annotated[
     int | None,
     typer.Option(

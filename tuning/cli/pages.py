@@ -38,7 +38,9 @@ def report(
     studies: Studies,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The page; default: STUDY.html; of several: report.html."),
+        typer.Option(
+            "--output", "-o", help="Output file; default: STUDY.html, or report.html for several studies."
+        ),
     ] = None,
     watch: Watch = None,
     rows: Annotated[
@@ -94,7 +96,9 @@ def sensitivity(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The page; default: STUDY-sensitivity.html; of several: sensitivity.html."
+            "--output",
+            "-o",
+            help="Output file; default: STUDY-sensitivity.html, or sensitivity.html for several studies.",
         ),
     ] = None,
     watch: Watch = None,

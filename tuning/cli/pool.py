@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,6 +13,9 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, write_whole
 from contrasweep.tuning.limits import check_count
+
+HALVES: Final = {"validation.halves": "true", "validation.fraction": "0.3"}
+"""One half of the validation split chooses, the other reports; each has 15 % of the images."""
 
 
 def pool(
@@ -34,9 +37,11 @@ def pool(
     Example: contrasweep pool infonce fair-cclk --data colour-digits --size 48 -o pools
     """
     from contrasweep.tuning.planning.request import check_request
+    from contrasweep.tuning.stability.tried import refuse_few
 
     refuse_repeats("method", methods)
-    check_count("size", size, least=2)
+    check_count("size", size)
+    refuse_few(size, f"--size {size}: `stability` compares that many trials besides the defaults")
     check_folder(output, "-o")
     values = parse_settings(set_)
     spaces = {
@@ -61,8 +66,20 @@ def pool(
         remark("The methods have no parameter in common, so their pools are not paired.")
     for method in methods:
         say(f"Wrote {output / method}.yaml: {size} configurations; {told}")
-    given = "".join(f" --set {shlex.quote(one)}" for one in set_ or [])
-    say(
-        f"Next, for each method: contrasweep sweep METHOD --data {shlex.quote(data)} --trials {size + 1} "
-        f"--enqueue {shlex.quote(str(output))}/METHOD.yaml --scheduler none{given}"
-    )
+    say("Next:")
+    halves = [f"{name}={value}" for name, value in HALVES.items() if name not in values]
+    for method in methods:
+        say(_sweep(method, data, size, output, [*halves, *(set_ or [])]))
+    say(shlex.join(["contrasweep", "stability", *map(_study, methods)]))
+
+
+def _sweep(method: str, data: str, size: int, output: Path, settings: list[str]) -> str:
+    """Return the command that runs the pool of a method, in a form that `stability` reads."""
+    words = ["contrasweep", "sweep", method, "--data", data, "--trials", str(size + 1)]
+    words += ["--enqueue", str(output / f"{method}.yaml"), "--sampler", "random", "--scheduler", "none"]
+    words += [word for one in settings for word in ("--set", one)]
+    return shlex.join([*words, "--keep-weights", "0", "--name", _study(method)])
+
+
+def _study(method: str) -> str:
+    return f"pool-{method}"

@@ -76,7 +76,7 @@ DEFAULT_DATASET = "colour-digits"
 
 
 def sweep(
-    methods: Methods,
+    methods: Methods = None,
     data: Data = None,
     trials: Trials = None,
     epochs: Epochs = None,
@@ -130,11 +130,15 @@ def sweep(
     from contrasweep.tuning.planning.own_space import space_of_file
     from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 
+    methods = methods or []
     if setting := next((word for word in methods if "=" in word), None):
         raise InputError(
             f"{setting} is a setting, not a method: each has a --set of its own, --set {setting}"
         )
-    refuse_repeats("method", methods)
+    if methods:
+        refuse_repeats("method", methods)
+    if preset:
+        _refuse_value_of_preset(methods)
     values = parse_settings(set_)
     rules: dict[str, Any] = {
         "space": None,
@@ -161,6 +165,7 @@ def sweep(
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
+        methods = methods or _methods_of(name, results)
         name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset or bool(enqueue))
         stored = _stored(methods, name, results)
         if space is not None:
@@ -176,6 +181,8 @@ def sweep(
         return
     if retry_failed:
         raise InputError("--retry-failed goes with --resume or --extend: a new study has no failed trial")
+    if not methods:
+        raise InputError("METHOD... is missing: the methods to search; `contrasweep methods` lists them")
     dataset = data or DEFAULT_DATASET
     if data is None:
         remark(f"No --data was given: the sweep uses {DEFAULT_DATASET}.")
@@ -202,6 +209,18 @@ def sweep(
         print_plans(plans, json)
     else:
         _run(plans, machine, json)
+
+
+def _refuse_value_of_preset(methods: Sequence[str]) -> None:
+    """Raise InputError where a word after `--preset`, meant as its value, would be read as a method."""
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
+
+    word = next((one for one in methods[1:] if one not in DECLARED_METHODS), None)
+    if word is not None:
+        raise InputError(
+            f"{word!r} is no method. --preset takes no value: it starts from the papers' settings for the "
+            "method and the dataset"
+        )
 
 
 def _check_new(
@@ -232,6 +251,26 @@ def _check_new(
             check_study_name(one)
         if results is not None:
             refuse_taken(open_location(results), names)
+
+
+def _methods_of(name: str | None, results: str) -> list[str]:
+    """Return the method of the study to resume, or those of the studies that begin with its name.
+
+    Raises:
+        StoreError: there is no such study.
+    """
+    if name is None:
+        return []
+    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
+    from contrasweep.tuning.planning.request import study_of
+    from contrasweep.tuning.store import ResultsStore, study_names
+
+    store = ResultsStore(results)
+    known = set(study_names(store.location))
+    several = [one for one in DECLARED_METHODS if study_of(name, one) in known]
+    if name in known or not several:
+        return [store.study(name).method]
+    return sorted(several, key=lambda one: store.study(study_of(name, one)).created)
 
 
 def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
@@ -306,7 +345,7 @@ def _check_resume(
         raise InputError("--extend takes one study: name one method")
     if name is None:
         one = "--resume and --extend need the study's --name"
-        needs = one if len(methods) == 1 else "--resume needs the --name that the studies begin with"
+        needs = one if len(methods) < 2 else "--resume needs the --name that the studies begin with"
         raise InputError(f"{needs}; `contrasweep studies` lists them")
     return name
 

@@ -13,12 +13,13 @@ from contrasweep.tuning.cli.completion import (
 )
 
 Methods = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="METHOD...",
         autocompletion=complete_methods,
         help="Method to search; `contrasweep methods` lists them. Several are searched one after "
-        "the other, each with the same budget, in studies NAME-METHOD.",
+        "the other, each with the same budget, in studies NAME-METHOD. --resume and --extend take them from "
+        "the study if they are left out.",
     ),
 ]
 Data = Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
+from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.results.best import best_name, rule_in_words
@@ -41,6 +42,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.setup import (
         few_images_in_words,
+        few_steps_in_words,
         searched_views_in_words,
         setup_in_words,
     )
@@ -51,6 +53,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     for plan in plans:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
+        warnings[few_steps_in_words(plan.experiment, facts)] = None
         warnings[searched_views_in_words((*plan.metrics, plan.asha_metric), plan.space)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)
@@ -75,19 +78,36 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
             f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
-            f"at most {one['epochs_at_most']} epochs in all"
+            f"at most {one['epochs_at_most']} epochs in all{_time_in_words(one)}"
             + ("" if plan.scheduler == "none" else f", fewer as {plan.scheduler} stops weak trials")
             + (". Later proposals depend on results." if sampler_of(plan.sampler).learns else "."),
         )
 
 
+def _time_in_words(one: Mapping[str, Any]) -> str:
+    """Return how long the epochs of a dry run take, if earlier runs tell."""
+    if one["seconds_at_most"] is None:
+        return ""
+    runs = f"{one['earlier_runs']} earlier run{'s' * (one['earlier_runs'] > 1)}"
+    return f", about {in_words(one['seconds_at_most'])} at {one['seconds_an_epoch']:.2g} s an epoch ({runs})"
+
+
 def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
-    study = plan.new_study()
+    from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.results.pace import earlier_pace
+    from contrasweep.tuning.store import ResultsStore
+
+    study, epochs = plan.new_study(), plan.trials * plan.seeds * plan.experiment.epochs
+    searched, device = [one.name for one in plan.space.searched], device_of(plan.resources.gpus)
+    pace = earlier_pace(ResultsStore(plan.results), plan.experiment, searched, device)
     proposals = [study.ask() for _ in range(min(DRY_RUN_TRIALS, plan.trials))]
     return {
         "study": plan.record().model_dump(mode="json"),
         "first": [{"trial": one.number, "configuration": dict(one.values)} for one in proposals],
-        "epochs_at_most": plan.trials * plan.seeds * plan.experiment.epochs,
+        "epochs_at_most": epochs,
+        "seconds_an_epoch": None if pace is None else pace.seconds,
+        "earlier_runs": 0 if pace is None else pace.runs,
+        "seconds_at_most": None if pace is None else pace.seconds * epochs / plan.resources.concurrency,
     }
 
 

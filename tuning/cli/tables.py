@@ -118,10 +118,10 @@ def table(
         Path | None, typer.Option("--output", "-o", help="Write the table to this file.")
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the swept parameter into this file (.png, .pdf, .svg).")
+        Path | None, typer.Option(help="Plot the scores against the swept parameter (.png, .pdf, .svg).")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Write the scores into this folder, as small Parquet.")
+        Path | None, typer.Option(help="Write the scores to this folder, as a small Parquet file.")
     ] = None,
     concurrency: Concurrency = None,
     cpus_per_run: Cpus = None,

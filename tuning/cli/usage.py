@@ -74,7 +74,7 @@ class Group(TyperGroup):
 def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
     """Say what is wrong with the words `given` to a command, for which Typer raised `error`."""
     if hasattr(error, "possibilities"):
-        return _unknown_option(command, error.option_name, given)
+        return _unknown_option(command, error.option_name, given, ctx)
     if hasattr(error, "option_name"):
         found = [one for one in command.params if error.option_name in (*one.opts, *one.secondary_opts)]
         if found:
@@ -82,8 +82,7 @@ def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
             return f"{error.option_name} {takes}"
     parameter = getattr(error, "param", None)
     if parameter is not None and hasattr(error, "param_type"):
-        told = f"{_name(parameter)} is missing: {parameter.help}"
-        return f"{told}; `contrasweep studies` says which a study has" if "--resume" in given else told
+        return f"{_name(parameter)} is missing: {parameter.help}"
     if parameter is not None and (number := _number(command, parameter)) is not None:
         values, _, _ = command.make_parser(ctx).parse_args(args=list(given))
         return f"{_name(parameter)} must be {number}, given {values[parameter.name]!r}"
@@ -104,7 +103,7 @@ def _number(command: Any, parameter: Any) -> str | None:
     return next((NUMBERS[one] for one in (kind, *get_args(kind)) if one in NUMBERS), None)
 
 
-def _unknown_option(command: Any, option: str, given: Sequence[str]) -> str:
+def _unknown_option(command: Any, option: str, given: Sequence[str], ctx: Any) -> str:
     """Say what may be meant by an option that a command has not: a setting, or another option."""
     options = [one for own in command.params if own.param_type_name == "option" for one in own.opts]
     name, value = option.lstrip("-"), _value_of(option, given)
@@ -113,12 +112,27 @@ def _unknown_option(command: Any, option: str, given: Sequence[str]) -> str:
     sets = "--set" in options
     if sets and (hint := _of_settings(name, value, given)):
         return f"{told} {hint}"
+    if option in _options_of_sweep(ctx):
+        return f"{told} `contrasweep sweep` has it, and `{command.name}` has none.{_takes(command)}"
     near = nearest(name, plain, "option")
     if near is not None:
         return f"{told} Did you mean {plain[near]}?"
     if sets:
         return f"{told} A setting or hyperparameter is given as --set PATH=VALUE."
     return f"{told} Known: {', '.join(options)}."
+
+
+def _options_of_sweep(ctx: Any) -> Sequence[str]:
+    """Return the options of `sweep`: a newcomer gives them to commands that go on from it."""
+    root = ctx.find_root()
+    sweep = root.command.get_command(root, "sweep") if hasattr(root.command, "get_command") else None
+    return [] if sweep is None else [one for own in sweep.params for one in own.opts]
+
+
+def _takes(command: Any) -> str:
+    """Return what a command takes, if that is another thing than a method."""
+    takes = {"train": "the file of an experiment, which names the method and the dataset"}
+    return f" `{command.name}` takes {takes[command.name]}." if command.name in takes else ""
 
 
 def _value_of(option: str, given: Sequence[str]) -> str:

@@ -15,7 +15,9 @@ def verify(
     runs: Annotated[
         Path,
         typer.Argument(
-            metavar="RUNS.parquet", help="Or .csv: columns row, column, seed, value[, untrained]."
+            metavar="RUNS.parquet",
+            help="The runs (.parquet or .csv), with the columns row, column, seed, value and, if known, "
+            "untrained.",
         ),
     ],
     json: AsJson = False,

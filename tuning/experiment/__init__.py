@@ -4,6 +4,7 @@ from contrasweep.tuning.experiment.experiment import (
     Experiment,
     Value,
     flat_settings,
+    identities,
     parse_experiment,
     setting_names,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Value",
     "ViewSettings",
     "flat_settings",
+    "identities",
     "parse_experiment",
     "setting_names",
 ]

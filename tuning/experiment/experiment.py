@@ -178,6 +178,15 @@ class Experiment(Settings):
         return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
 
 
+def identities(experiment: Experiment) -> tuple[str, ...]:
+    """Return the identities under which the store may hold runs of an experiment: its own comes first.
+
+    The other one is that of runs from before its dataset had a fingerprint.
+    """
+    before = experiment.model_copy(update={"data_fingerprint": ""})
+    return tuple(dict.fromkeys((experiment.identity(), before.identity())))
+
+
 def parse_experiment(content: object) -> Experiment:
     """Return the experiment that a mapping (for example from a YAML file) describes.
 

@@ -322,15 +322,18 @@ def versions_of(spec: DatasetFacts) -> dict[str, Any]:
 
 
 def refuse_other_data(experiment: Experiment, spec: DatasetFacts) -> None:
-    """Raise InputError unless the experiment is about the images that its dataset's name stands for now."""
+    """Raise InputError unless the experiment is about the images that its dataset's name stands for now.
+
+    An experiment without a fingerprint is older than that of its dataset: its images are not known.
+    """
     if experiment.data_revision != spec.revision:
         raise InputError(
             f"data_revision of {spec.name}: given {experiment.data_revision}; allowed: {spec.revision}, "
             "because its images are made in another way now: search or train again"
         )
-    if experiment.data_fingerprint != spec.fingerprint:
+    if experiment.data_fingerprint not in ("", spec.fingerprint):
         raise InputError(
-            f"data_fingerprint of {spec.name}: given {experiment.data_fingerprint or 'none'}; here it is "
+            f"data_fingerprint of {spec.name}: given {experiment.data_fingerprint}; here it is "
             f"{spec.fingerprint or 'none'}, because these are not the same images and labels: get those back "
             "(of the hub, give their commit as revision=), or search or train again"
         )

@@ -11,6 +11,7 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Scalar, Space, TypeName
 from contrasweep.search_spaces.parameters import type_name
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment, identities
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
@@ -53,7 +54,7 @@ class FinalPlan:
             row = held.get(trial_and_seed(request))
             if row is None:
                 missing.append(request)
-            elif row["config"] != request.experiment.identity():
+            elif row["config"] not in identities(request.experiment):
                 raise InputError(
                     f"study {study.name} holds trial {request.trial} with other settings: "
                     "give the configuration another study name, or use another results folder"
@@ -113,8 +114,12 @@ def plan_final_runs(
         for config in given
         for seed in range(first, first + seeds)
     ]
-    requests = (one for one in planned if (one.experiment.identity(), one.experiment.seed) not in elsewhere)
+    requests = (one for one in planned if not _is_held(one.experiment, elsewhere))
     return FinalPlan(location, record, tuple(requests), data_root)
+
+
+def _is_held(experiment: Experiment, elsewhere: Collection[tuple[str, int]]) -> bool:
+    return any((identity, experiment.seed) in elsewhere for identity in identities(experiment))
 
 
 def _results_of(trials: Sequence[SelectedTrial]) -> str:

@@ -1,6 +1,7 @@
 """What methods and metrics need of the data, and which datasets have it. Only plug-ins import torch here."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from contrasweep.data.facts import DatasetFacts
@@ -10,6 +11,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.methods.added_metrics import ADDED_METRICS, IMAGE_ARGUMENTS
 from contrasweep.tuning.methods.declaration import Declaration
+from contrasweep.tuning.planning.spaces import check_dataset_name
 
 NEED_IN_WORDS = {
     "images": "images",
@@ -68,6 +70,22 @@ def check_added_metrics(names: Iterable[str], data: DatasetFacts) -> None:
 def _free_of_labels(data: DatasetFacts) -> list[str]:
     """Return the methods that train on data without labels, at their defaults."""
     return [name for name, one in DECLARED_METHODS.items() if not lacking(one, data, _defaults(one))]
+
+
+def facts_of(dataset: str, data_root: Path | None) -> DatasetFacts:
+    """Return the facts of a dataset, without its files where they are declared.
+
+    Raises:
+        ValueError: there is no such dataset or option, or its facts are in files that are missing.
+    """
+    check_dataset_name(dataset)
+    name, _, options = dataset.partition(":")
+    declared = DECLARED_DATASETS[name].facts
+    if declared is not None and not options:
+        return declared
+    from contrasweep.data import dataset_spec  # it imports torch
+
+    return dataset_spec(dataset, data_root)
 
 
 def _defaults(method: Declaration) -> dict[str, Value]:

@@ -8,7 +8,7 @@ from contrasweep.search_spaces import Choice, Fixed, Parameter, Range, Scalar, S
 from contrasweep.search_spaces.parameters import parse_parameter
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, unknown_method
 from contrasweep.tuning.errors import InputError, in_one, told_to_user
-from contrasweep.tuning.planning.spaces import complete_space, own_space
+from contrasweep.tuning.planning.spaces import complete_space, known_settings, own_space
 
 EXTENDS: Final = "extends"
 """The key that names the method whose space a file begins with."""
@@ -34,13 +34,16 @@ def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapp
     origin = f"{path}: "
     with told_to_user():
         content = read_yaml(path)
+    nested: list[str] = []
     if isinstance(content, Mapping):
+        content, nested = _without_sections(content, methods)
         base = _base(content, origin)
         spaces = [own_space(one, dataset, values) for one in (*base, *methods) if one in DECLARED_METHODS]
         own = _with_defaults(content, spaces)
         content = {**(_extended(spaces[0], own) if base else {}), **own}
     with told_to_user():
         space, faults = Space.parse_sound(content, str(path))
+    faults = [*nested, *faults]
     if not faults:
         return space
     for method in filter(DECLARED_METHODS.__contains__, methods):
@@ -49,6 +52,18 @@ def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapp
         except InputError as error:
             faults.append(str(error).removeprefix(origin))
     raise InputError(origin + in_one(faults))
+
+
+def _without_sections(content: Mapping[Any, Any], methods: Sequence[str]) -> tuple[dict[Any, Any], list[str]]:
+    """Return a file without settings in sections, as a file of an experiment has them, and what to write."""
+    known = {name for method in methods if method in DECLARED_METHODS for name in known_settings(method)}
+    nested = {
+        name: [f"{name}.{key}" for key in form]
+        for name, form in content.items()
+        if isinstance(form, Mapping) and any(f"{name}.{key}" in known for key in form)
+    }
+    faults = [f"{name}: given a section; write {', '.join(names)}" for name, names in nested.items()]
+    return {name: form for name, form in content.items() if name not in nested}, faults
 
 
 def _base(content: Mapping[Any, Any], origin: str) -> list[str]:

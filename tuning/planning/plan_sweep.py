@@ -255,9 +255,11 @@ def _refuse_more_than_there_is(experiment: Experiment, space: Space, facts: Data
             sizes += [int(parameter.high)] if isinstance(parameter, Range) else map(int, parameter.choices)
     if images is not None and max(sizes) > images:
         held_out = f" ({facts.validation_size(share):,} more are held out for validation)" if share else ""
+        searched = "" if experiment.batch_size > images else f", which {space.origin} allows,"
+        smaller = f", or smaller values in {space.origin}" if searched else ""
         raise InputError(
-            f"batch_size {max(sizes):,} is above the {images:,} images of {facts.name} that a trial trains "
-            f"on{held_out}: give --set batch_size=N with N of at most {images:,}"
+            f"batch_size {max(sizes):,}{searched} is above the {images:,} images of {facts.name} that a "
+            f"trial trains on{held_out}: give --set batch_size=N with N of at most {images:,}{smaller}"
         )
 
 

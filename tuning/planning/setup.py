@@ -15,6 +15,10 @@ FEW_IMAGES = 100
 """A validation split of fewer images is warned of: one image changes the accuracy by more than 0.01."""
 
 
+FEW_STEPS = 30
+"""A trial of fewer steps is warned of: it hardly moves the weights, and the warmup takes a part of them."""
+
+
 def setup_in_words(
     experiment: Experiment, facts: DatasetFacts, device: str, searched: Collection[str] = ()
 ) -> str:
@@ -58,6 +62,22 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
         f"the validation split has {images} images: one of them changes the accuracy by "
         f"{1 / images:.2g}, so trials that are close cannot be told apart. More images, or --set "
         f"validation.fraction={min(0.5, 3 * share):g}, would help."
+    )
+
+
+def few_steps_in_words(experiment: Experiment, facts: DatasetFacts) -> str | None:
+    """Return a warning of a trial that makes too few steps to learn; None of a longer one."""
+    images = facts.trained_size(experiment.validation.fraction)
+    if images is None:
+        return None
+    batches = images // experiment.batch_size
+    steps = batches * experiment.epochs
+    if steps >= FEW_STEPS:
+        return None
+    return (
+        f"a trial makes {counted(steps, 'step')} in all: {counted(experiment.epochs, 'epoch')} of "
+        f"{batches} batch{'es' * (batches != 1)} each. Smaller batches, --set batch_size=N, or more --epochs "
+        "would help."
     )
 
 

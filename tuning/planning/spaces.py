@@ -27,8 +27,8 @@ from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ME
 from contrasweep.tuning.errors import Faults, InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, setting_names
 
-PROTOCOL = ("epochs", "seed", "validation.", "probes.")
-"""Settings by which trials are compared: trials that differ in them cannot be."""
+PROTOCOL = {"epochs": "--epochs", "seed": "--seeds", "validation.": "--set", "probes.": "--set"}
+"""Settings by which trials are compared, by how they begin, and the option that sets them for all trials."""
 
 START = ("encoder.weights", "encoder.weights_sha256")
 """What the encoder starts from, and so what its untrained control is."""
@@ -103,7 +103,7 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
     """
     found = preset(method, dataset.partition(":")[0])
     if found is None:
-        known = [f"{one}@{other}" for one, other in available_presets()]
+        known = [f"{one}@{other}" for one, other in available_presets() if one == method]
         raise unknown_name("preset", f"{method}@{dataset}", known)
     settings: Mapping[str, Any] = found["settings"]
     return settings
@@ -227,8 +227,8 @@ def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
 def _check_parameter(method: str, parameter: Parameter) -> None:
     """Check one parameter's name, and the ends of its range or each of its values."""
     name, declared = parameter.name, DECLARED_METHODS[method]
-    if name.startswith(PROTOCOL):
-        raise InputError(f"{name} is not searched: trials are compared by it; use --set or --epochs")
+    if option := next((one for start, one in PROTOCOL.items() if name.startswith(start)), None):
+        raise InputError(f"{name} is not searched: trials are compared by it; use {option}")
     if name in START:
         raise InputError(f"{name} is not searched: use --set encoder.weights=FILE, and a study for each file")
     base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))

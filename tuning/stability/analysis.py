@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.chances import (
     Outcome,
@@ -17,7 +16,7 @@ from contrasweep.tuning.stability.chances import (
 )
 from contrasweep.tuning.stability.claims import Claim
 from contrasweep.tuning.stability.ranking import Agreement, agreement
-from contrasweep.tuning.stability.tried import LEAST, Tried, Values
+from contrasweep.tuning.stability.tried import Tried, Values, refuse_few
 from contrasweep.tuning.stability.variance import variance_parts
 from contrasweep.tuning.statistics import LEVEL, Floats, percentile_interval
 
@@ -198,11 +197,8 @@ def aligned(studies: Sequence[Tried]) -> tuple[list[Tried], tuple[str, ...]]:
     common = tuple(sorted(name for name in shared if _is_shared(name, columns)))
     if len(studies) < 2 or not common:
         return list(studies), ()
-    if len(numbers) < LEAST:
-        names = ", ".join(one.study for one in studies)
-        raise InputError(
-            f"{len(numbers)} trials besides the defaults have ended in all of {names}, and {LEAST} are needed"
-        )
+    names = ", ".join(one.study for one in studies)
+    refuse_few(len(numbers), f"{len(numbers)} trials besides the defaults have ended in all of {names}")
     return [one.some(np.array(own)) for one, own in zip(studies, rows, strict=True)], common
 
 

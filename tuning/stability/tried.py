@@ -32,6 +32,12 @@ DECIMALS: Final = 9
 Values = Mapping[str, Scalar]
 
 
+def refuse_few(count: int, told: str) -> None:
+    """Raise InputError, with `told` as what there is, unless anything is said from so many configurations."""
+    if count < LEAST:
+        raise InputError(f"{told}, and {LEAST} are needed")
+
+
 @dataclass(frozen=True)
 class Tried:
     """The configurations of one study, without the defaults, in the order of its trials.
@@ -102,11 +108,7 @@ def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str]
     """
     found = [_read(store, one) for one in studies]
     for one in found:
-        if len(one) < LEAST:
-            raise InputError(
-                f"study {one.study}: {len(one)} trials besides the defaults have ended, and {LEAST} are "
-                "needed"
-            )
+        refuse_few(len(one), f"study {one.study}: {len(one)} trials besides the defaults have ended")
     check_alike(found)
     for name in again:
         found = _with_seed(store, found, _read(store, name))

@@ -16,7 +16,7 @@ from contrasweep.data import InformationCurve, load_clusterings
 from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.experiment import Experiment, flat_settings, identities
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.spaces import space_of
@@ -63,7 +63,7 @@ class StoredRuns:
 
     @cached_property
     def completed(self) -> dict[tuple[str, int], list[HeldRun]]:
-        """The completed runs by `identity_of_final` and seed; several where tables ran the same twice."""
+        """The completed runs by identity and seed; several where tables ran the same twice."""
         found: dict[tuple[str, int], list[HeldRun]] = {}
         for study, own in self.rows.items():
             for row in own:
@@ -71,10 +71,14 @@ class StoredRuns:
                     found.setdefault((row["config"], row["seed"]), []).append(HeldRun(study, row))
         return found
 
+    def of(self, known: Sequence[str], seed: int) -> list[HeldRun]:
+        """Return the completed runs of a seed that have one of the identities."""
+        return [run for identity in known for run in self.completed.get((identity, seed), [])]
 
-def identity_of_final(experiment: Experiment) -> str:
-    """Return the hash of an experiment as a final run has it: a final run trains on all training images."""
-    return experiment.on_all_training_data().identity()
+
+def identities_of_final(experiment: Experiment) -> tuple[str, ...]:
+    """Return the identities of an experiment's final runs, which train on all training images."""
+    return identities(experiment.on_all_training_data())
 
 
 def plan_search(
@@ -113,12 +117,17 @@ def search_held(
         held = store.study(cell.study).space
         return None if search_space(cell).difference(held) else cell.study
     wanted = (cell.planned.method, cell.planned.dataset)
+    images = ("", cell.planned.data_fingerprint)  # of older studies the images are not known
     records = store.of_all(
         lambda record: record, lambda name: _of_a_table(name) and not name.endswith(FINAL_SUFFIX)
     )
     # This contrasweep must read what the one that made the study wrote, and be able to continue it.
     ours = [r for r in records if same_series(r.versions.get("contrasweep", "unknown"), __version__)]
-    alike = [record for record in ours if (record.method, record.dataset) == wanted]
+    alike = [
+        record
+        for record in ours
+        if (record.method, record.dataset) == wanted and record.experiment.data_fingerprint in images
+    ]
     if not alike:
         return None
     search = _searched_by(plan_search(plan, cell, store.location.uri, data_root).record())
@@ -133,6 +142,7 @@ def _searched_by(record: StudyRecord) -> dict[str, Any]:
     """Return everything that decides what a search finds, as JSON holds it."""
     fields = {"method", "dataset", "experiment", "space", "search"}
     content: dict[str, Any] = json.loads(record.model_dump_json(include=fields))
+    content["experiment"].pop("data_fingerprint", None)  # compared before, because some have none
     content["search"] = {k: v for k, v in content["search"].items() if k not in _OF_THE_MACHINE}
     return content
 
@@ -215,15 +225,15 @@ class _Reader:
         info = CellInfo(experiment.dataset, experiment.method, flat_settings(own), selected, search)
         # Without its search a tuned row has no settings: no run in the store is its own.
         unchosen = self.plan.tuned and search is None
-        identity = "" if unchosen else identity_of_final(experiment)
+        known = () if unchosen else identities_of_final(experiment)
         seeds = self.plan.seeds_of(experiment)
-        held = [self._chosen(self.runs.completed.get((identity, seed), [])) for seed in seeds]
+        held = [self._chosen(self.runs.of(known, seed)) for seed in seeds]
         values = [_value(cell, run) for run in held if run and run.row.get(_score(cell)) is not None]
         there = [row for row in self.runs.rows.get(study, []) if unchosen or row["trial"] == trial]
         return (
             values,
             info,
-            self._wrong([row for row in there if row["seed"] in seeds], identity, len(values)),
+            self._wrong([row for row in there if row["seed"] in seeds], known, len(values)),
         )
 
     def _chosen(self, held: Sequence[HeldRun]) -> HeldRun | None:
@@ -236,8 +246,8 @@ class _Reader:
             self.sources[chosen.study] = self._source(chosen.study)
         return chosen
 
-    def _wrong(self, rows: Sequence[Mapping[str, Any]], identity: str, done: int) -> str:
-        if any(row["status"] == "completed" and row["config"] != identity for row in rows):
+    def _wrong(self, rows: Sequence[Mapping[str, Any]], known: Sequence[str], done: int) -> str:
+        if any(row["status"] == "completed" and row["config"] not in known for row in rows):
             return "the store holds runs with other settings under this name: use another results folder"
         failed = [row for row in rows if row["status"] == "failed"]
         if failed:

@@ -16,7 +16,7 @@ from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
-from contrasweep.tuning.tables.collect import StoredRuns, identity_of_final, plan_search, search_held
+from contrasweep.tuning.tables.collect import StoredRuns, identities_of_final, plan_search, search_held
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 
 log = logging.getLogger(__name__)
@@ -103,11 +103,16 @@ def run_table(
 
 def _run_missing(plan: TablePlan, configs: list[BestConfig], store: ResultsStore, **options: Any) -> None:
     """Make the final runs that no table holds; other drivers write too, so the store is read again."""
-    held = StoredRuns(store).completed
+    stored = StoredRuns(store)
     seeds = plan.seeds_of(configs[0].experiment)
-    keys = [{(identity_of_final(config.experiment), seed) for seed in seeds} for config in configs]
-    short = [config for config, own in zip(configs, keys, strict=True) if not own <= held.keys()]
+    known = [identities_of_final(config.experiment) for config in configs]
+    short = [
+        config
+        for config, own in zip(configs, known, strict=True)
+        if not all(stored.of(own, seed) for seed in seeds)
+    ]
     if short:
+        held = stored.completed
         elsewhere = {key for key, runs in held.items() if configs[0].study not in {one.study for one in runs}}
         final_runs(short, seeds=plan.seeds, first_seed=seeds.start, elsewhere=elsewhere, **options)
 

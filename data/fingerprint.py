@@ -1,0 +1,113 @@
+"""The fingerprint of files: cheap to take of very many, and the same wherever they lie.
+
+All names and sizes count, and of the contents some blocks at even distances. Times of change and the order
+in which a file system lists its files do not count. Nothing is decoded.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+BLOCKS = 64
+"""How many blocks of a split's contents are read."""
+
+BLOCK_BYTES = 2**16
+"""The length of a block."""
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """The files of a split.
+
+    Attributes:
+        names: their names below the folder of the split, in the dataset's order.
+        sizes: in bytes; -1 of a missing file.
+        read: returns at most so many bytes of a file: `read(row, start, count)`.
+    """
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    read: Callable[[int, int, int], bytes]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files of this machine by their names below a folder, in the dataset's order."""
+
+    folder: Path
+    names: tuple[str, ...]
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Return paths as texts: of 100,000 files, making `Path`s would take longer than all else."""
+        return [f"{self.folder}/{self.names[row]}" for row in rows]
+
+
+def fingerprint_below(train: Listing, test: Listing | None) -> str:
+    """Return the fingerprint of files of this machine, see `fingerprint_of`.
+
+    A process remembers it until one of the files whose contents count has another size or time of change.
+    """
+    splits = [train] if test is None else [train, test]
+    sampled = [place for one in splits for place in one.places(sampled_rows(len(one.names)))]
+    return _remembered(train, test, tuple(map(_state, sampled)))
+
+
+@lru_cache(maxsize=4)
+def _remembered(train: Listing, test: Listing | None, states: tuple[tuple[int, int], ...]) -> str:
+    return fingerprint_of(_files(train), None if test is None else _files(test))
+
+
+def _files(listing: Listing) -> SplitFiles:
+    places = listing.places(range(len(listing.names)))
+    sizes = [_state(place)[0] for place in places]
+    return SplitFiles(listing.names, sizes, lambda row, start, count: _read(places[row], start, count))
+
+
+def fingerprint_of(train: SplitFiles, test: SplitFiles | None, blocks: int = BLOCKS) -> str:
+    """Return the fingerprint of the files of both splits; no `test`: it is cut off the training images."""
+    digest = hashlib.blake2b(digest_size=8)
+    for split, files in (("train", train), ("test", test)):
+        if files is None:
+            continue
+        digest.update(f"\n{split} {len(files.names)}\n".encode())
+        listed = (f"{size} {name}\0" for name, size in zip(files.names, files.sizes, strict=True))
+        # A name may hold bytes that are no UTF-8.
+        digest.update("".join(listed).encode(errors="surrogateescape"))
+        for row, start in _blocks(files.sizes, blocks):
+            digest.update(files.read(row, start, BLOCK_BYTES))
+    return digest.hexdigest()
+
+
+def sampled_rows(count: int, most: int = BLOCKS) -> list[int]:
+    """Return at most `most` of so many rows, at even distances."""
+    return [number * count // most for number in range(most)] if count > most else list(range(count))
+
+
+def _blocks(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Yield row and start of the blocks that are read: one of each of some files, or several of few files."""
+    rows = sampled_rows(len(sizes), most)
+    for row in rows:
+        last = max(0, sizes[row] - BLOCK_BYTES)
+        each = min(most // len(rows), -(-sizes[row] // BLOCK_BYTES))
+        yield from ((row, last * number // max(1, each - 1)) for number in range(each))
+
+
+def _state(place: str) -> tuple[int, int]:
+    """Return size and time of change of a file; -1 as the size of a missing one."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return -1, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def _read(place: str, start: int, count: int) -> bytes:
+    try:
+        with open(place, "rb", buffering=0) as file:
+            file.seek(start)
+            return file.read(count) or b""
+    except OSError:  # who loads the images says what is wrong with the file
+        return b""
