@@ -25,7 +25,7 @@ READ = {"methods", "spaces", "datasets", "tables", "studies", "clusters", "show"
 """The cheap commands, which run as they are. A sweep runs as `--dry-run`; the others are only parsed."""
 NETWORK = ("--address", "s3://", "hf:")
 EARLIER = ("--storage", "--resume", "--warm-start")
-NOT_HERE = (*NETWORK, *EARLIER, "--workers", "--gpus-per-worker", "METHOD", "dcl")
+NOT_HERE = (*NETWORK, *EARLIER, "--workers", "--gpus-per-worker", "METHOD", "dcl", "class_separation")
 """What begins like this needs more than a test has: a network, cores, GPUs, earlier trials, a plug-in."""
 
 
