@@ -231,7 +231,7 @@ def _check_new(
         for one in (name, *names):
             check_study_name(one)
         if results is not None:
-            refuse_taken(open_location(results), names)
+            refuse_taken(open_location(results), names, "With --resume, the same command goes on.")
 
 
 def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
