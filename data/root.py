@@ -17,7 +17,7 @@ class DatasetDamaged(DatasetMissing):
     """A file of a dataset has unusable contents; the message names the file and the row."""
 
 
-def data_root(given: Path | None = None) -> Path:
+def data_root(given: str | Path | None = None) -> Path:
     """Return the folder that holds the datasets; it need not exist.
 
     It is the given folder, else ``$CONTRASWEEP_DATA``, else ``contrasweep/data`` in the user's cache

@@ -11,6 +11,7 @@ from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
 from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.planning.options import SweepOptions
 from contrasweep.tuning.planning.request import SCHEDULERS
 from contrasweep.tuning.search import SAMPLERS
 from contrasweep.tuning.training.devices import DEVICES
@@ -25,6 +26,7 @@ REGISTERED = {
     "device": DEVICES,
     "command": typer.main.get_group(app).commands,
     "option": [one.opts[0].lstrip("-") for one in typer.main.get_group(app).commands["sweep"].params],
+    "argument": [*SweepOptions.__annotations__],
     "setting": ["temperature", *setting_names(Experiment(method="infonce", dataset="digits"))],
 }
 

@@ -39,6 +39,10 @@ class SharedGpuFull(SweepFailed):
     """Memory ran out on a GPU that other trials use too; alone, the trial may have enough."""
 
 
+class WrongReturn(TypeError):
+    """The code of a plug-in returned what cannot be used; the message names it and says what to return."""
+
+
 class TrainingDiverged(RuntimeError):
     """The loss became NaN or Inf, or a batch held no anchor; the message names method, step and settings."""
 

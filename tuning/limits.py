@@ -1,5 +1,7 @@
 """The largest numbers that a user may give. Beyond them a number is a slip, or it fits nowhere."""
 
+from numbers import Integral
+
 from contrasweep.tuning.errors import InputError
 
 MOST = 1_000_000
@@ -16,8 +18,10 @@ def check_count(what: str, given: int | None, *, least: int = 1, most: int = MOS
     """Check a count that a user gave; None was not given.
 
     Raises:
-        InputError: it is below `least` or above `most`.
+        InputError: it is no whole number, below `least` or above `most`.
     """
+    if given is not None:
+        _refuse_other_kinds(what, given)
     if given is not None and given < least:
         raise InputError(f"{what} must be at least {least}, given {given}")
     if given is not None and given > most:
@@ -28,10 +32,17 @@ def check_seed(what: str, given: int) -> None:
     """Check a seed that a user gave.
 
     Raises:
-        InputError: it is above `LARGEST_SEED` or below the negative of it.
+        InputError: it is no whole number, above `LARGEST_SEED` or below the negative of it.
     """
+    _refuse_other_kinds(what, given)
     if abs(given) > LARGEST_SEED:
         raise InputError(f"{what} must be at most 2^62, given {_shortly(given)}")
+
+
+def _refuse_other_kinds(what: str, given: object) -> None:
+    # A caller in Python may give anything.
+    if not isinstance(given, Integral) or isinstance(given, bool):
+        raise InputError(f"{what} must be a whole number, given {given!r}")
 
 
 def _shortly(number: int) -> str:

@@ -6,12 +6,13 @@ in an installed copy they are ordinary folders.
 """
 
 import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from contrasweep.lazy import exports
 from contrasweep.version import __version__
 
 if TYPE_CHECKING:
+    from contrasweep import data, losses, models, search_spaces, tuning  # noqa: F401 packages, no entry points
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.export.encoder import export_encoder
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -28,25 +29,6 @@ if TYPE_CHECKING:
 
 # The tqdm that Ray and Optuna import says so in a notebook without ipywidgets. We do not use it.
 warnings.filterwarnings("ignore", "IProgress not found")
-
-_HOMES = {
-    "Experiment": "contrasweep.tuning.experiment",
-    "ResultsStore": "contrasweep.tuning.store",
-    "best_trials": "contrasweep.tuning.results.selection",
-    "embed": "contrasweep.tuning.transfer.embed",
-    "evaluate": "contrasweep.tuning.transfer.evaluate",
-    "export_encoder": "contrasweep.tuning.export.encoder",
-    "feature_maps": "contrasweep.tuning.transfer.study_map",
-    "final_runs": "contrasweep.tuning.ray.final",
-    "plan_sweep": "contrasweep.tuning.planning.plan_sweep",
-    "pretrain": "contrasweep.tuning.training.pretrain",
-    "read_study": "contrasweep.tuning.results.study",
-    "resume_sweep": "contrasweep.tuning.ray.sweep",
-    "run_sweep": "contrasweep.tuning.ray.sweep",
-    "sweep": "contrasweep.tuning.ray.sweep",
-    "write_report": "contrasweep.tuning.reports.report",
-}
-_PACKAGES = ("data", "losses", "models", "search_spaces", "tuning")
 
 __all__ = [
     "Experiment",
@@ -67,16 +49,4 @@ __all__ = [
     "write_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import an entry point on first use, so that `contrasweep --help` does not wait for torch and Ray."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _PACKAGES:
-        return import_module(f"contrasweep.{name}")
-    raise AttributeError(f"module 'contrasweep' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """List the entry points and the packages, also before their first use makes them attributes."""
-    return sorted({*globals(), *_HOMES, *_PACKAGES})
+__getattr__, __dir__ = exports(__name__, __file__)

@@ -8,6 +8,8 @@ and editors find them. `exports` reads these imports and gives the package's `__
 
     __all__ = ["torch_generator"]
     __getattr__, __dir__ = exports(__name__, __file__)
+
+What it imports from itself are its submodules.
 """
 
 import ast
@@ -35,6 +37,8 @@ def exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[],
         home = homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if home == package:
+            return import_module(f"{package}.{name}")
         value = getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value

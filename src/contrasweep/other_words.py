@@ -80,6 +80,20 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
     "option": {
         **_each("gpus-per-worker", "gpuspertrial gpupertrial gpusperrun gpuperrun gpuperworker gpus numgpus"),
     },
+    "argument": {
+        **_each(
+            "values", "settings overrides config configs hyperparameters params parameters set sets kwargs"
+        ),
+        **_each("trials", "ntrials numtrials numsamples"),
+        **_each("concurrency", "njobs jobs parallel maxconcurrent maxconcurrenttrials"),
+        **_each("gpus_per_worker", "gpuspertrial gpupertrial gpus numgpus"),
+        **_each("limits", "maxfailures trialtimeout timeout budget timebudget stopwhen"),
+        **_each("halving", "eta grace graceperiod reductionfactor"),
+        **_each("use_preset", "preset presets"),
+        **_each("results", "storagepath outputdir savedir folder"),
+        **_each("name", "study studyname experimentname"),
+        **_each("space", "searchspace paramspace"),
+    },
     "command": {
         **_each("sweep", "search tune optimize optimise hpo"),
         **_each("train", "fit pretrain"),

@@ -18,12 +18,18 @@ An entry point has the name that users type and leads to an object with the same
     my_metric = "my_package:METRIC"
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from pkgutil import iter_modules
+from traceback import walk_tb
 from typing import Generic, Protocol, TypeVar
+
+log = logging.getLogger(__name__)
 
 KINDS = ("method", "encoder", "dataset", "sampler", "metric")
 
@@ -54,6 +60,10 @@ class Registry(Mapping[str, T], Generic[T]):
     It looks for other distributions on first use, not on import: a plug-in imports our packages to define
     its objects, and it is incomplete until that import ends.
 
+    An object that cannot be used, such as one whose module does not compile while its author edits it, is
+    left out with a warning. Only the lookup of its own name fails. If two objects have one name, neither can
+    be used, because nobody knows which of them is meant.
+
     Args:
         kind: one of `KINDS`; the group of the entry points is `contrasweep.KINDs`.
         own: returns our own objects, in the order in which users see them.
@@ -61,7 +71,7 @@ class Registry(Mapping[str, T], Generic[T]):
         accept: returns the object to register, or raises ValueError with the reason to refuse it.
 
     Raises:
-        PluginError: on first use, an object of a distribution is broken, or its name is taken.
+        PluginError: by `registry[name]` and `name in registry`, the object of that name cannot be used.
     """
 
     def __init__(
@@ -75,36 +85,56 @@ class Registry(Mapping[str, T], Generic[T]):
         self._own = own
         self._types = types
         self._accept = accept
+        self._warned = False
 
     def __getitem__(self, name: str) -> T:
-        return self._items[name]
+        item = self._items[name]
+        if isinstance(item, PluginError):
+            raise PluginError(str(item)) from item.__cause__
+        self._warn()
+        return item
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        self._warn()
+        return (name for name, item in self._items.items() if not isinstance(item, PluginError))
 
     def __len__(self) -> int:
-        return len(self._items)
+        return sum(1 for _ in self)
 
     def of_type(self, kind: type[U]) -> "Selected[U]":
         """Return the registered objects of one type."""
         return Selected(self, kind)
 
     @cached_property
-    def _items(self) -> Mapping[str, T]:
-        found = {item.name: item for item in self._own()}
+    def _items(self) -> Mapping[str, T | PluginError]:
+        """The objects by name; in the place of one that cannot be used, the reason."""
+        found: dict[str, T | PluginError] = {item.name: item for item in self._own()}
         owners = dict.fromkeys(found, "contrasweep itself")
         for entry in sorted(entry_points(group=_group(self.kind)), key=_distribution):
             if entry.name in owners:
-                raise self._broken(entry, f"the name is taken by {owners[entry.name]}")
-            found[entry.name] = self._load(entry)
+                found[entry.name] = self._broken(entry, f"the name is taken by {owners[entry.name]}")
+                continue
             owners[entry.name] = _distribution(entry)
+            try:
+                found[entry.name] = self._load(entry)
+            except PluginError as error:
+                found[entry.name] = error
         return found
+
+    def _warn(self) -> None:
+        """Warn, once, of what cannot be used. A caller that asks for such a name gets the reason instead."""
+        if self._warned:
+            return
+        self._warned = True
+        for item in self._items.values():
+            if isinstance(item, PluginError):
+                log.warning("Left out: %s", item)
 
     def _load(self, entry: EntryPoint) -> T:
         try:
             item = entry.load()
         except Exception as error:
-            raise self._broken(entry, f"{entry.value} fails with {type(error).__name__}: {error}") from error
+            raise self._broken(entry, f"{entry.value} fails with {with_plugin_place(error)}") from error
         if not isinstance(item, self._types):
             allowed = " or ".join(f"{one.__name__}" for one in self._types)
             raise self._broken(entry, f"{entry.value} must be {allowed}; it is {type(item).__name__}")
@@ -120,7 +150,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def _broken(self, entry: EntryPoint, reason: str) -> PluginError:
         distribution = _distribution(entry)
         return PluginError(
-            f"{self.kind} {entry.name!r} of the distribution {distribution} cannot be used: {reason}. "
+            f"{self.kind} {entry.name!r} of the distribution {distribution} cannot be used: "
+            f"{reason.removesuffix('.')}. "
             f"Repair the package, or run `pip uninstall {distribution}`."
         )
 
@@ -143,6 +174,69 @@ class Selected(Mapping[str, U], Generic[U]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+@dataclass(frozen=True)
+class PluginPlace:
+    """A line of a plug-in's code.
+
+    Attributes:
+        distribution: the name of the plug-in's distribution.
+        file: the file, from the plug-in's package on.
+        line: the number of the line.
+        function: the function that the line belongs to.
+    """
+
+    distribution: str
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+def plugin_place(error: BaseException) -> PluginPlace | None:
+    """Return the innermost line of a plug-in that an error came through; None if it came through none.
+
+    If the error was raised from another one, that one's lines count too. An error that another process has
+    sent has no lines.
+    """
+    packages = {
+        entry.module.partition(".")[0]: entry for kind in KINDS for entry in entry_points(group=_group(kind))
+    }
+    cause: BaseException | None = error
+    while cause is not None:
+        for frame, line in reversed(list(walk_tb(cause.__traceback__))):
+            module, code = str(frame.f_globals.get("__name__")), frame.f_code
+            entry = packages.get(module.partition(".")[0])
+            if entry is not None:
+                return PluginPlace(
+                    _distribution(entry), _from_package(module, code.co_filename), line, code.co_name
+                )
+        cause = cause.__cause__
+    return None
+
+
+def with_plugin_place(error: BaseException) -> str:
+    """Return the type and the text of an error, and the line of a plug-in that it came through, if any."""
+    told, place = f"{type(error).__name__}: {error}", plugin_place(error)
+    return told if place is None else f"{told.removesuffix('.')}, at {place}"
+
+
+def plugin_fault(error: BaseException) -> str | None:
+    """Return the sentence about an error that came through a plug-in: which one, the line, and the error."""
+    place = plugin_place(error)
+    if place is None:
+        return None
+    return f"error in the plug-in {place.distribution}, {place}: {type(error).__name__}: {error}"
+
+
+def _from_package(module: str, file: str) -> str:
+    """Return the path of a module's file, from its top package on."""
+    path = Path(file)
+    parts = module.count(".") + (2 if path.stem == "__init__" else 1)
+    return Path(*path.parts[-parts:]).as_posix()
 
 
 def defined_beside(module: str, kind: type[U]) -> list[U]:

@@ -103,8 +103,9 @@ def test_a_broken_encoder_is_named_with_its_distribution(
     bring: Callable[..., None], code: str, name: str, reason: str
 ) -> None:
     bring(code, {"contrasweep.encoders": {name: "my_plugin:ITEM"}})
+    assert resolve("infonce", "digits").encoder.name == "small-conv"
     with pytest.raises(PluginError) as refused:
-        resolve("infonce", "digits")
+        resolve("infonce", "digits", {"encoder.name": name})
     assert str(refused.value).startswith(f"encoder {name!r} of the distribution my-plugin cannot be used: ")
     assert reason in str(refused.value)
 
@@ -121,15 +122,19 @@ def test_a_broken_encoder_is_named_with_its_distribution(
         ("", "scene", "the name is taken by contrasweep itself"),
     ],
 )
-def test_a_broken_dataset_is_named_and_ends_a_command(
+def test_a_broken_dataset_is_named_and_ends_a_command_that_asks_for_it(
     bring: Callable[..., None], code: str, name: str, reason: str
 ) -> None:
     bring(code, {"contrasweep.datasets": {name: "my_plugin:ITEM"}})
     with pytest.raises(PluginError, match=f"dataset '{name}' of the distribution my-plugin.*{reason}"):
-        list(DATASETS)
-    shown = CliRunner().invoke(app, ["datasets"])
-    assert shown.exit_code == 2
-    assert "pip uninstall my-plugin" in shown.stderr
+        _ = DATASETS[name]
+    shown = CliRunner().invoke(app, ["datasets", "--json"])
+    listed = {row["dataset"] for row in json.loads(shown.stdout)}
+    assert name not in listed
+    assert {"colour-digits", "two-view-digits"} <= listed
+    asked = CliRunner().invoke(app, ["datasets", "check", name])
+    assert asked.exit_code == 2
+    assert "pip uninstall my-plugin" in asked.stderr
 
 
 FAMILY = """

@@ -11,7 +11,7 @@ from installing import install_example
 
 from contrasweep.data import load_test
 from contrasweep.models import NonFiniteFeatures
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, WrongReturn
 from contrasweep.tuning.methods import METHODS, Metric
 from contrasweep.tuning.methods.added_metrics import ADDED_METRICS
 from contrasweep.tuning.methods.metrics import final_metrics, implied_settings
@@ -149,9 +149,9 @@ def test_what_it_returns_is_a_number_of_finite_features(monkeypatch: pytest.Monk
         return added_scores(record.objective, data, data.validation, experiment)
 
     assert scored_by(lambda features: torch.tensor(2)) == {NAME: 2.0}
-    with pytest.raises(TypeError, match=f"the metric {NAME} must return a number, returned Tensor"):
+    with pytest.raises(WrongReturn, match=f"the metric {NAME} must return a number, returned Tensor"):
         scored_by(lambda features: features)
-    with pytest.raises(TypeError, match="returned NoneType"):
+    with pytest.raises(WrongReturn, match="returned NoneType"):
         scored_by(lambda features: None)
     with torch.no_grad():
         next(record.objective.encoder.parameters()).fill_(torch.nan)

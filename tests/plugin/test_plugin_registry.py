@@ -1,5 +1,9 @@
-"""Methods of other distributions: entry points lead to them, and a broken one is refused by name."""
+"""Methods of other distributions: entry points lead to them, and a broken one is refused by name.
 
+The others can be used meanwhile: the author of one breaks it with every second edit.
+"""
+
+import json
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -9,9 +13,12 @@ from types import ModuleType
 import pytest
 import torch
 from installing import install_example, write_metadata
+from typer.testing import CliRunner
 
 from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_versions
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, Declared
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.methods.registry import method_registry
@@ -54,9 +61,14 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bring:
     return brought
 
 
-def _refused(registry: Registry[Method]) -> str:
+def _refused(registry: Registry[Method], name: str = "mine") -> str:
+    """Return why one name is refused; no other name is, and a list has those alone that can be used."""
     with pytest.raises(PluginError) as refused:
-        list(registry)
+        _ = registry[name]
+    with pytest.raises(PluginError):
+        _ = name in registry
+    assert list(registry) == [one for one in registry if one != name]
+    assert OWN - {name} <= set(registry)
     return str(refused.value)
 
 
@@ -83,6 +95,8 @@ def test_its_version_is_part_of_where_a_result_comes_from(bring: Bring) -> None:
     ("code", "reason"),
     [
         ("raise OSError('no disk')", "my_plugin:METHOD fails with OSError: no disk"),
+        ("raise OSError('no disk.')", "OSError: no disk, at my_plugin.py:13 in <module>. Repair"),
+        ("METHOD = (", "fails with SyntaxError: '(' was never closed (my_plugin.py, line 13). Repair"),
         ("import absent_package", "fails with ModuleNotFoundError: No module named 'absent_package'"),
         ("OTHER = method()", "fails with AttributeError"),
         ("METHOD = method", "must be Method; it is function"),
@@ -109,7 +123,7 @@ def test_a_broken_one_is_named_with_its_distribution(bring: Bring, code: str, re
 
 
 def test_a_name_of_ours_is_taken(bring: Bring) -> None:
-    message = _refused(bring("METHOD = method('infonce')", {"infonce": "my_plugin:METHOD"}))
+    message = _refused(bring("METHOD = method('infonce')", {"infonce": "my_plugin:METHOD"}), "infonce")
     assert "method 'infonce' of the distribution my-plugin" in message
     assert "taken by contrasweep itself" in message
 
@@ -119,6 +133,45 @@ def test_a_name_of_another_plugin_is_taken(bring: Bring) -> None:
     message = _refused(bring("METHOD = method()", distribution="your-plugin"))
     assert "method 'mine' of the distribution your-plugin" in message
     assert "taken by my-plugin" in message
+
+
+def test_a_warning_names_it_once_unless_it_is_refused_anyway(
+    bring: Bring, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = bring("METHOD = (")
+    reason = _refused(registry)
+    refused = bring("METHOD = (")
+    with pytest.raises(PluginError):
+        _ = refused["mine"]
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned == [f"Left out: {reason}"]
+    assert refused["infonce"] is METHODS["infonce"]
+    assert len(refused) == len(OWN) == len(list(refused))
+    assert [record.getMessage() for record in caplog.records] == warned * 2
+
+
+def test_what_is_declared_leaves_it_out_too(bring: Bring) -> None:
+    broken = bring("METHOD = (")
+    declared: Declared[Method] = Declared("method", dict, lambda: broken, lambda method: method)
+    # Its name is told without importing it.
+    assert list(declared) == ["mine"]
+    assert not declared.values()
+    assert not declared.items()
+    with pytest.raises(PluginError):
+        _ = declared["mine"]
+
+
+def test_commands_go_on_without_it(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = bring("METHOD = (")
+    assert set(DECLARED_METHODS) == OWN
+    monkeypatch.setattr("contrasweep.tuning.methods.registry.METHODS", broken)
+    monkeypatch.setattr("contrasweep.tuning.methods.METHODS", broken, raising=False)
+    monkeypatch.delitem(vars(DECLARED_METHODS), "_others")
+    listed = CliRunner().invoke(app, ["methods", "--json"])
+    assert {row["method"] for row in json.loads(listed.stdout)} == OWN
+    asked = CliRunner().invoke(app, ["spaces", "mine"])
+    assert asked.exit_code == 2
+    assert "'mine' of the distribution my-plugin cannot be used" in asked.stderr
 
 
 @pytest.fixture

@@ -49,6 +49,12 @@ def test_they_keep_the_rules_of_style(packages: list[Path]) -> None:
     assert subprocess.run([*ruff, *map(str, packages)], cwd=packages[0].parent, check=False).returncode == 0
 
 
+def test_what_its_test_needs_is_installed_with_it(packages: list[Path]) -> None:
+    for folder in packages:
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        assert project["optional-dependencies"] == {"test": ["pytest"]}
+
+
 def test_a_package_holds_what_its_project_file_names(packages: list[Path]) -> None:
     for folder in packages:
         setuptools = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["setuptools"]
@@ -80,7 +86,7 @@ def test_nothing_is_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     first = CliRunner().invoke(app, ["new", "method", "mine"])
     assert first.exit_code == 0, first.output
-    assert "pip install --editable contrasweep-mine" in first.output
+    assert "pip install --editable 'contrasweep-mine[test]', then python -m pytest" in first.output
     again = CliRunner().invoke(app, ["new", "method", "mine"])
     assert again.exit_code == 2
     assert "contrasweep-mine has files in it" in again.output

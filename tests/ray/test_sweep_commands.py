@@ -20,8 +20,8 @@ from contrasweep.data import DatasetMissing
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.options import SweepOptions
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.plan_sweep import SweepOptions
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.trial_limits import Limits

@@ -72,7 +72,7 @@ def rows(swept: tuple[Path, Any]) -> dict[str, dict[str, Any]]:
     [
         ("nan", "loss nan at epoch 2", 1),
         ("memory", "MemoryError", 1),
-        ("error", "ValueError: this trial always fails", 1),
+        ("error", "ValueError: this trial always fails, at contrasweep_faulty.py:75 in act", 1),
         ("crash", "its worker failed 2 times, the last time: it crashed: Segmentation fault (File", 3),
         ("hang", f"timed out after {TIMEOUT} s", 2),
     ],

@@ -55,7 +55,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # What a notebook shows in place of the traceback.
     (line,) = vars(stopped.value)["_render_traceback_"]()
     assert line.endswith(
-        f"What was finished is kept; resume_sweep('both-infonce', {str(results)!r}) goes on."
+        f"What was finished is kept; contrasweep.resume_sweep('both-infonce', {str(results)!r}) goes on."
     )
     with without_ray():
         done = resume_group([study_of("both", method) for method in METHODS], results)

@@ -33,7 +33,7 @@ from contrasweep.losses.validation import checked, rule_of
 from contrasweep.models import Encoder
 from contrasweep.rules import Number, OneOf
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, WrongReturn
 from contrasweep.tuning.methods import METHODS, Method, loss_method
 from contrasweep.tuning.methods.from_loss import LossOfBatch
 from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective
@@ -118,7 +118,7 @@ def test_the_terms_of_a_loss_that_sums_them_are_summed() -> None:
     ],
 )
 def test_a_result_that_is_not_a_loss_is_refused(result: object, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(WrongReturn, match=message):
         LossOfBatch(Returning(result), ())(torch.rand(2, 3, 4), BATCH)
 
 

@@ -6,7 +6,7 @@ by `make catalogue` (see `writing`). Plug-ins are imported when their names are 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -31,23 +31,34 @@ T = TypeVar("T", bound=Named)
 class Declared(Mapping[str, T], Generic[T]):
     """Our own objects of one kind, as they are declared, and those of plug-ins, each imported on use.
 
+    The names of plug-ins that cannot be used are among the names, because to find out they must be imported;
+    `items` and `values` leave them out.
+
     Args:
         kind: one of `plugins.KINDS`.
         own: returns our own objects.
-        plugin: returns the object of a plug-in by its name; it imports the plug-in.
+        registry: returns the registry of the kind; it imports the plug-ins.
+        declare: returns what an object of the registry declares.
     """
 
-    def __init__(self, kind: str, own: Callable[[], Mapping[str, T]], plugin: Callable[[str], T]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        own: Callable[[], Mapping[str, T]],
+        registry: Callable[[], Mapping[str, Any]],
+        declare: Callable[[Any], T],
+    ) -> None:
         self._kind = kind
         self._own = own
-        self._plugin = plugin
+        self._registry = registry
+        self._declare = declare
 
     def __getitem__(self, name: str) -> T:
         own = self._own()
         if name in own:
             return own[name]
         if name in self._others:
-            return self._plugin(name)
+            return self._declare(self._registry()[name])
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
@@ -58,6 +69,18 @@ class Declared(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._own()) + len(self._others)
+
+    def items(self) -> ItemsView[str, T]:
+        """Return the objects that can be used, with their names."""
+        return self._usable().items()
+
+    def values(self) -> ValuesView[T]:
+        """Return the objects that can be used."""
+        return self._usable().values()
+
+    def _usable(self) -> dict[str, T]:
+        usable = set(self._registry()) if self._others else set()
+        return {**self._own(), **{name: self[name] for name in self._others if name in usable}}
 
     @cached_property
     def _others(self) -> list[str]:
@@ -100,29 +123,46 @@ class DeclaredSampler:
     exhaustive: bool = False
 
 
-def _plugin_method(name: str) -> Declaration:
+def _registered_methods() -> Mapping[str, Declaration]:
     from contrasweep.tuning.methods import METHODS
 
-    return METHODS[name]
+    return METHODS
 
 
-def _plugin_dataset(name: str) -> DeclaredDataset:
+def _registered_datasets() -> Mapping[str, Any]:
     from contrasweep.data import DATASETS
 
-    family = DATASETS[name]
-    return DeclaredDataset(name, family.options, settings=family.settings, library=family.library)
+    return DATASETS
 
 
-def _plugin_encoder(name: str) -> DeclaredEncoder:
-    from contrasweep.models import ENCODERS
+def _registered_encoders() -> Mapping[str, Any]:
+    from contrasweep.models.encoders.registry import ENCODER_REGISTRY
 
-    return DeclaredEncoder(name, "images" if name in ENCODERS else "vectors")
+    return ENCODER_REGISTRY
 
 
-def _plugin_sampler(name: str) -> DeclaredSampler:
+def _registered_samplers() -> Mapping[str, Any]:
     from contrasweep.tuning.search import SAMPLERS
 
-    return DeclaredSampler(name, SAMPLERS[name].exhaustive)
+    return SAMPLERS
+
+
+def _same(declared: T) -> T:
+    return declared
+
+
+def _declared_dataset(family: Any) -> DeclaredDataset:
+    return DeclaredDataset(family.name, family.options, settings=family.settings, library=family.library)
+
+
+def _declared_encoder(encoder: Any) -> DeclaredEncoder:
+    from contrasweep.models import EncoderSpec
+
+    return DeclaredEncoder(encoder.name, "images" if isinstance(encoder, EncoderSpec) else "vectors")
+
+
+def _declared_sampler(sampler: Any) -> DeclaredSampler:
+    return DeclaredSampler(sampler.name, sampler.exhaustive)
 
 
 @cache
@@ -153,10 +193,16 @@ def _samplers() -> Mapping[str, DeclaredSampler]:
     return {name: DeclaredSampler(name, **content) for name, content in _content()["samplers"].items()}
 
 
-DECLARED_METHODS: Mapping[str, Declaration] = Declared("method", _methods, _plugin_method)
-DECLARED_DATASETS: Mapping[str, DeclaredDataset] = Declared("dataset", _datasets, _plugin_dataset)
-DECLARED_ENCODERS: Mapping[str, DeclaredEncoder] = Declared("encoder", _encoders, _plugin_encoder)
-DECLARED_SAMPLERS: Mapping[str, DeclaredSampler] = Declared("sampler", _samplers, _plugin_sampler)
+DECLARED_METHODS: Mapping[str, Declaration] = Declared("method", _methods, _registered_methods, _same)
+DECLARED_DATASETS: Mapping[str, DeclaredDataset] = Declared(
+    "dataset", _datasets, _registered_datasets, _declared_dataset
+)
+DECLARED_ENCODERS: Mapping[str, DeclaredEncoder] = Declared(
+    "encoder", _encoders, _registered_encoders, _declared_encoder
+)
+DECLARED_SAMPLERS: Mapping[str, DeclaredSampler] = Declared(
+    "sampler", _samplers, _registered_samplers, _declared_sampler
+)
 
 
 def unknown_method(given: str) -> InputError:

@@ -1,9 +1,14 @@
-"""Exit codes: 0 done, 1 no usable result, 2 wrong input, 70 our own fault, 128 + N after signal N."""
+"""Exit codes: 0 done, 1 no usable result, 2 wrong input, 70 our own fault, 128 + N after signal N.
+
+An error that nobody foresaw is our own fault, unless it came through the code of a plug-in: then it is the
+plug-in's, and no result was possible.
+"""
 
 import errno
 import shlex
 import signal
 import traceback
+from bdb import BdbQuit
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
@@ -14,10 +19,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from contrasweep.plugins import plugin_fault
 from contrasweep.tuning.cli.rendering import print_error, remark
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.cli.usage import Command
-from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, TrainingDiverged
+from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, TrainingDiverged, WrongReturn
 from contrasweep.tuning.ray.signals import Stopped, stopping_on_signals
 
 FAILED, WRONG_INPUT, FAULT, BY_SIGNAL = 1, 2, 70, 128
@@ -48,24 +54,31 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
                 command(*args, **kwargs)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise  # Typer exits as they say; without a word, where the reader of our output left, as `head`.
+        except BdbQuit:
+            raise  # The user has left a debugger that a `breakpoint()` of a plug-in began.
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 the last handler of the program
             go_on = _how_to_go_on(command.__name__, kwargs, error)
             code = _code_of(error)
+            of_plugin = plugin_fault(error) if code == FAULT else None
+            code = FAILED if of_plugin else code
             # A terminal that was closed takes no text.
             with suppress(OSError):
-                _tell(error, code, go_on)
+                _tell(error, code, go_on, of_plugin)
             raise SystemExit(code) from None
 
     return run
 
 
-def _tell(error: BaseException, code: int, go_on: str) -> None:
+def _tell(error: BaseException, code: int, go_on: str, of_plugin: str | None) -> None:
     if code > BY_SIGNAL:
         remark(f"Interrupted. {go_on}")
-    elif code == FAULT:
+    elif code == FAULT or of_plugin:
         console = Console(stderr=True, highlight=False)
         console.print(escape("".join(traceback.format_exception(error))), soft_wrap=True)
-        console.print("[bold red]This is a fault of contrasweep.[/] Please report the lines above.")
+        if of_plugin:
+            print_error(of_plugin)
+        else:
+            console.print("[bold red]This is a fault of contrasweep.[/] Please report the lines above.")
     else:
         print_error(f"{error}. {go_on}" if go_on else str(error))
 
@@ -98,7 +111,7 @@ def _code_of(error: BaseException) -> int:
     """Return the exit code of an error."""
     if isinstance(error, KeyboardInterrupt):
         return BY_SIGNAL + (error.number if isinstance(error, Stopped) else signal.SIGINT)
-    if isinstance(error, SweepFailed | TrainingDiverged):
+    if isinstance(error, SweepFailed | TrainingDiverged | WrongReturn):
         return FAILED
     if isinstance(error, InputError):
         return WRONG_INPUT

@@ -1,5 +1,6 @@
 """`contrasweep new`: begin a plug-in."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,4 +26,5 @@ def new(
     folder = Path(f"contrasweep-{name.replace('_', '-')}") if output is None else output
     for path in write_skeleton(kind, name, folder):
         say(str(path))
-    say(f"Next: pip install --editable {folder}, then python -m pytest {folder}.")
+    installed = shlex.quote(f"{folder}[test]")
+    say(f"Next: pip install --editable {installed}, then python -m pytest {shlex.quote(str(folder))}.")

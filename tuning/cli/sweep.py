@@ -250,7 +250,7 @@ def _check_new(
         for one in (name, *names):
             check_study_name(one)
         if results is not None:
-            refuse_taken(open_location(results), names)
+            refuse_taken(open_location(results), names, "With --resume, the same command goes on.")
 
 
 def _methods_of(name: str | None, results: str) -> list[str]:

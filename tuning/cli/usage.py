@@ -150,12 +150,13 @@ def _of_settings(name: str, value: str, given: Sequence[str]) -> str:
     from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
     from contrasweep.tuning.planning.spaces import known_settings
 
-    named = [word for word in given if word in DECLARED_METHODS]
-    for method in named or DECLARED_METHODS:
+    usable = dict(DECLARED_METHODS.items())
+    named = [word for word in given if word in usable]
+    for method in named or usable:
         found = same_name(name, known_settings(method), "setting")
         if found is not None:
             return f"It is a setting: give `--set {shlex.quote(f'{found}={value}')}`."
-    having = [one for one in DECLARED_METHODS if same_name(name, DECLARED_METHODS[one].hyperparameters)]
+    having = [method for method, one in usable.items() if same_name(name, one.hyperparameters)]
     if not having:
         return ""
     return f"It is a hyperparameter of {', '.join(having)}, not of {' or '.join(named)}."

@@ -12,6 +12,7 @@ from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
 from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.declaration import Hyperparameter, Need
 from contrasweep.tuning.methods.method import Method, hyperparameters_of, with_projection_head
@@ -135,7 +136,7 @@ class LossOfBatch(nn.Module):
         """Return the terms, or the scalar, for `views` `(V, B, D)` and the batch that they show.
 
         Raises:
-            TypeError: the loss returns something else.
+            WrongReturn: the loss returns something else.
         """
         given = {name: getattr(batch, name) for name in self.arguments}
         assert all(value is not None for value in given.values()), "checked when the experiment was resolved"
@@ -146,7 +147,7 @@ class LossOfBatch(nn.Module):
         if isinstance(result, LossTerms) or (isinstance(result, Tensor) and result.dim() == 0):
             return result
         shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""
-        raise TypeError(
+        raise WrongReturn(
             f"{type(self.loss).__name__} must return a scalar or LossTerms, "
             f"returned {type(result).__name__}{shape}"
         )

@@ -11,6 +11,7 @@ from typing import Final
 
 import torch
 
+from contrasweep.plugins import with_plugin_place
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, one_line
 from contrasweep.tuning.experiment import Experiment
 
@@ -56,10 +57,13 @@ def refuse_result(error: BaseException, *, shared: bool) -> None:
 
 
 def reason_of(error: BaseException, experiment: Experiment) -> str:
-    """Return why a trial failed: its error, or, if the GPU's memory ran out, what needs less of it."""
+    """Return why a trial failed: its error, or, if the GPU's memory ran out, what needs less of it.
+
+    An error in the code of a plug-in is told with its line.
+    """
     memory = next((one for one in _causes(error) if _is_memory(one)), None)
     if memory is None:
-        return f"{type(error).__name__}: {error}"
+        return with_plugin_place(error)
     return (
         f"too little memory on the GPU for batch_size {experiment.batch_size} with "
         f"{experiment.encoder.name}: a smaller batch_size, views.size or encoder, compute.precision=bf16, or "

@@ -1,4 +1,4 @@
-"""A user's file of a search space: it may extend a method's space, and leave defaults to the method."""
+"""A user's search space, a file or a mapping: it may extend a method's, and leave defaults to the method."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,14 +15,23 @@ EXTENDS: Final = "extends"
 
 
 def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapping[str, Any]) -> Space:
-    """Return the search space of a YAML file, to be completed for each of the methods.
+    """Return the search space of a YAML file, to be completed for each of the methods; see `own_space_of`."""
+    with told_to_user():
+        content = read_yaml(path)
+    return _space_of(content, str(path), methods, dataset, values)
 
-    With `extends: METHOD`, parameters that the file does not name are searched as in that method's space. A
+
+def own_space_of(
+    given: Mapping[str, Any] | str | Path, methods: Sequence[str], dataset: str, values: Mapping[str, Any]
+) -> Space:
+    """Return the search space that a user gives, to be completed for each of the methods.
+
+    With `extends: METHOD`, parameters that are not named are searched as in that method's space. A
     searched parameter without a default takes the one of the first method that has it and whose default the
-    file allows; else the middle of its range, or the first of its choices.
+    form allows; else the middle of its range, or the first of its choices.
 
     Args:
-        path: the file.
+        given: a mapping from name to form, or the path of a YAML file with one.
         methods: the methods that are searched.
         dataset: the dataset, which has defaults of its own.
         values: the settings that hold in every trial; the optimizer decides on the range of learning rates.
@@ -31,9 +40,16 @@ def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapp
         InputError: it is no space; if forms are wrong, the message also has what a method does not know of
             the other parameters.
     """
-    origin = f"{path}: "
-    with told_to_user():
-        content = read_yaml(path)
+    if isinstance(given, str | Path):
+        return space_of_file(Path(given), methods, dataset, values)
+    return _space_of(given, "space", methods, dataset, values)
+
+
+def _space_of(
+    content: Any, source: str, methods: Sequence[str], dataset: str, values: Mapping[str, Any]
+) -> Space:
+    """Return the space of a content, which errors call by its `source`."""
+    origin = f"{source}: "
     nested: list[str] = []
     if isinstance(content, Mapping):
         content, nested = _without_sections(content, methods)
@@ -42,7 +58,7 @@ def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapp
         own = _with_defaults(content, spaces)
         content = {**(_extended(spaces[0], own) if base else {}), **own}
     with told_to_user():
-        space, faults = Space.parse_sound(content, str(path))
+        space, faults = Space.parse_sound(content, source)
     faults = [*nested, *faults]
     if not faults:
         return space

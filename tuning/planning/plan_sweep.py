@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from contrasweep.data import DatasetFacts, check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
@@ -18,6 +18,8 @@ from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.early_end import check_stop_when
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.options import checks_arguments
+from contrasweep.tuning.planning.own_space import own_space_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import (
     check_request,
@@ -38,40 +40,7 @@ from contrasweep.tuning.training.devices import AUTO
 log = logging.getLogger(__name__)
 
 
-class SweepOptions(TypedDict, total=False):
-    """The options of `plan_sweep`, which describes them."""
-
-    trials: int | None
-    epochs: int | None
-    values: Mapping[str, Value] | None
-    space: Space | None
-    use_preset: bool
-    sampler: str
-    grid_points: int | None
-    scheduler: str
-    metric: str | None
-    asha_metric: str | None
-    halving: Halving | None
-    seed: int
-    seeds: int | None
-    keep: Sequence[str]
-    warm_start: Sequence[str]
-    enqueue: Sequence[Mapping[str, Any]]
-    storage: str | None
-    concurrency: int | None
-    cpus_per_trial: int
-    workers: int
-    gpus_per_worker: float | None
-    device: str
-    machine: Machine | None
-    limits: Limits | None
-    keep_weights: int
-    data_root: Path | None
-    results: str | Path
-    name: str | None
-    command: str
-
-
+@checks_arguments
 def plan_sweep(
     method: str,
     dataset: str,
@@ -79,7 +48,7 @@ def plan_sweep(
     trials: int | None = None,
     epochs: int | None = None,
     values: Mapping[str, Value] | None = None,
-    space: Space | None = None,
+    space: Space | Mapping[str, Any] | str | Path | None = None,
     use_preset: bool = False,
     sampler: str = "tpe",
     grid_points: int | None = None,
@@ -101,7 +70,7 @@ def plan_sweep(
     machine: Machine | None = None,
     limits: Limits | None = None,
     keep_weights: int = KEPT,
-    data_root: Path | None = None,
+    data_root: str | Path | None = None,
     results: str | Path = "results",
     name: str | None = None,
     command: str = "",
@@ -115,7 +84,8 @@ def plan_sweep(
             points: a smaller number is refused, a larger one is cut.
         epochs: the length of a trial that is not stopped early; the experiment's by default.
         values: settings that hold in every trial; a parameter named here is not searched.
-        space: a search space that replaces the method's own.
+        space: what is searched in place of the method's own space: a mapping of parameter to form, such as
+            `{"temperature": {"log": [0.05, 1.0]}}`, the path of a YAML file with one, or a `Space`.
         use_preset: start from the papers' settings for this method and dataset. A searched parameter takes
             the paper's value as its default; if its range excludes that value, the value is fixed.
         sampler: `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in.
@@ -151,7 +121,10 @@ def plan_sweep(
 
     Raises:
         InputError, ValueError: an argument is wrong; nothing was started or written.
+        TypeError: there is no such argument; the message has the nearest.
     """
+    if space is not None and not isinstance(space, Space):
+        space = own_space_of(space, [method], dataset, values or {})
     request = check_request(
         method,
         dataset,

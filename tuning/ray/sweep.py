@@ -16,8 +16,9 @@ from contrasweep.data import check_available
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
+from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
-from contrasweep.tuning.planning.plan_sweep import SweepOptions, check_batches, plan_sweep
+from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.progress.display import OnProgress, following
@@ -30,7 +31,7 @@ from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
-from contrasweep.tuning.results.commands import resume_command, show_command
+from contrasweep.tuning.results.commands import resume_call, resume_command, show_command
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     common_error,
@@ -46,7 +47,7 @@ from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUna
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
-from contrasweep.tuning.store.study import save_study
+from contrasweep.tuning.store.study import refuse_taken, save_study
 from contrasweep.tuning.store.tensorboard import write_experiment
 from contrasweep.tuning.store.unstarted import removed_if_refused
 
@@ -70,19 +71,50 @@ def _with_options_of(
     return decorate
 
 
+@checks_arguments
 @_with_options_of(plan_sweep)
 def sweep(
     method: str, dataset: str, *, progress: OnProgress = None, **options: Unpack[SweepOptions]
 ) -> SweepResult:
-    """Plan and run a sweep.
+    """Search the hyperparameters of a method on a dataset, and return what came of it.
+
+    For example::
+
+        study = contrasweep.sweep("infonce", "digits", trials=24, epochs=10, name="first")
+        study.best()
+
+    These are the arguments that most searches need; `help(contrasweep.plan_sweep)` describes all. Every
+    argument after the dataset is given by its name.
 
     Args:
-        method: a registered method.
-        dataset: a registered dataset, whose files must be there.
-        progress: as in `run_sweep`.
-        options: those of `plan_sweep`.
+        method: the name of a method, such as "infonce" (`contrasweep methods` lists them).
+        dataset: the name of a dataset, such as "digits" (`contrasweep datasets` lists them).
+        progress: whether to show the progress; by default on terminals and in notebooks.
+        options: all others, among them
+
+            - trials (int, default 24): how many configurations to try; the first has the defaults.
+            - epochs (int): how long a trial trains that is not stopped; by default as many as the method's or
+              the dataset's settings say.
+            - values (dict): settings that hold in every trial and are not searched, such as
+              `{"batch_size": 64, "optimizer.name": "adam"}`.
+            - space (dict, or the path of a YAML file): what to search in place of the method's own space,
+              such as `{"temperature": {"log": [0.05, 1.0]}, "optimizer.lr": 0.1}`.
+            - metric (str): what to maximise on the validation split; by default the accuracy.
+            - sampler (str, default "tpe"): what proposes configurations: "tpe", "gp", "cmaes", "random" or
+              "grid".
+            - scheduler (str, default "asha"): what stops weak trials early: "asha" or "curves"; "none" does
+              not.
+            - seeds (int, default 1): how many seeds each trial trains; the mean counts.
+            - concurrency (int): how many trials run at once; by default as many as there are cores.
+            - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.
+            - limits (`contrasweep.tuning.planning.trial_limits.Limits`): how long a trial and the search may
+              take, and when the search ends early.
+            - data_root (str or Path): the folder of the datasets.
+            - results (str or Path, default "results"): the folder or URI that keeps the study.
+            - name (str): the name of the study; by default made of method, dataset and time.
 
     Raises:
+        TypeError: there is no such argument; the message has the nearest.
         InputError, ValueError: an argument is wrong; nothing was started.
         StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
@@ -118,6 +150,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     refuse_full_disk()
     location = open_location(plan.results, writable=True)
     record = plan.record()
+    refuse_taken(location, [record.name], f"`{resume_call(plan.name, plan.results)}` goes on with it.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
         write_experiment(location.path(f"tensorboard/{record.name}"), record.columns, record.metric)
@@ -243,7 +276,7 @@ def _run(
     with ExitStack() as stack:
         where = plan.resources
         stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, where))
-        stack.enter_context(told_in_notebooks(f"resume_sweep({plan.name!r}, {plan.results!r})"))
+        stack.enter_context(told_in_notebooks(resume_call(plan.name, plan.results)))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         record = _with_changes(plan, record, location)
         if retry_failed:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
+from contrasweep.plugins import plugin_fault
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import waiting
@@ -168,7 +170,7 @@ def _post(config: dict[str, Any]) -> None:
     on_step = now_and_then(board) if told else None
     due = every(config["seconds"])
     try:
-        with gpu_errors_in_words(experiment):
+        with gpu_errors_in_words(experiment), plugin_errors_in_words():
             for record in pretrain(
                 experiment, state, data_root=config["data_root"], device=device, ranks=ranks, on_step=on_step
             ):
@@ -179,6 +181,24 @@ def _post(config: dict[str, Any]) -> None:
         # A restart would diverge again, so the worker ends normally and posts the error.
         if told:
             ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))
+
+
+@contextmanager
+def plugin_errors_in_words() -> Iterator[None]:
+    """Let an error of a plug-in inside the block name its line: an error leaves its traceback on its worker.
+
+    Raises:
+        SweepFailed: the error came through the code of a plug-in.
+    """
+    try:
+        yield
+    except (InputError, SweepFailed, TrainingDiverged, RanksLost):
+        raise
+    except Exception as error:
+        told = plugin_fault(error)
+        if told is None:
+            raise
+        raise SweepFailed(told) from error
 
 
 def every(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:

@@ -48,6 +48,11 @@ def resume_command(
     return f"{shlex.join(words)}{results_option(str(results))} {shlex.join(after)}"
 
 
+def resume_call(name: str, results: str) -> str:
+    """Return the call in Python that goes on with a study."""
+    return f"contrasweep.resume_sweep({name!r}{'' if results == RESULTS else f', {results!r}'})"
+
+
 def resume_hint(method: str, name: str, results: str, state: str) -> str:
     """Return a sentence with the command that goes on with an interrupted study; empty in other states."""
     if state != "interrupted":

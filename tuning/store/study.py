@@ -31,15 +31,19 @@ def save_study(location: Location, record: StudyRecord, *, replace: bool = False
     location.write(_path(record.name), record.model_dump_json(indent=2).encode())
 
 
-def refuse_taken(location: Location, names: Iterable[str]) -> None:
-    """Raise StoreError if a results folder has a study of one of the names."""
+def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> None:
+    """Raise StoreError if a results folder has a study of one of the names.
+
+    Args:
+        location: the results folder.
+        names: of the studies.
+        go_on: a sentence about what goes on with them: a command, or a call in Python.
+    """
     taken = [repr(name) for name in sorted(set(names).intersection(study_names(location)))]
     if taken:
         which = f"A study named {taken[0]} exists" if len(taken) == 1 else f"Studies {', '.join(taken)} exist"
-        raise StoreError(
-            f"{which} in {location.uri}; resume, or choose another name. "
-            "With --resume, the same command goes on."
-        )
+        told = f"{which} in {location.uri}; resume, or choose another name."
+        raise StoreError(f"{told} {go_on}".strip())
 
 
 def load_study(location: Location, name: str) -> StudyRecord:

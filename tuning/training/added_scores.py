@@ -2,6 +2,7 @@
 
 from contrasweep.data import LabelledImages
 from contrasweep.models import NonFiniteFeatures
+from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.added_metrics import ADDED_METRICS
 from contrasweep.tuning.objectives.objective import Objective
@@ -16,7 +17,7 @@ def added_scores(
 
     Raises:
         NonFiniteFeatures: the features hold NaN or Inf.
-        TypeError: a plug-in returns something else than a number.
+        WrongReturn: a plug-in returns something else than a number.
     """
     settings = experiment.probes
     if not settings.metrics:
@@ -33,6 +34,6 @@ def added_scores(
             return float(found)
         except (TypeError, ValueError, RuntimeError):
             kind = type(found).__name__
-            raise TypeError(f"the metric {name} must return a number, returned {kind}") from None
+            raise WrongReturn(f"the metric {name} must return a number, returned {kind}") from None
 
     return data.ranks.once(lambda: {name: score(name) for name in settings.metrics})
