@@ -37,7 +37,7 @@ def pool(
     Example: contrasweep pool infonce fair-cclk --data colour-digits --size 48 -o pools
     """
     from contrasweep.tuning.planning.request import check_request
-    from contrasweep.tuning.stability.tried import refuse_few
+    from contrasweep.tuning.stability.least import refuse_few
 
     refuse_repeats("method", methods)
     check_count("size", size)

@@ -15,8 +15,9 @@ from contrasweep.tuning.stability.chances import (
     ranks_of,
 )
 from contrasweep.tuning.stability.claims import Claim
+from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.stability.ranking import Agreement, agreement
-from contrasweep.tuning.stability.tried import Tried, Values, refuse_few
+from contrasweep.tuning.stability.tried import Tried, Values
 from contrasweep.tuning.stability.variance import variance_parts
 from contrasweep.tuning.statistics import LEVEL, Floats, percentile_interval
 

@@ -20,22 +20,14 @@ from contrasweep.tuning.results.trials import (
     untrained_scores,
 )
 from contrasweep.tuning.sensitivity.observations import Ints
+from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore, StudyRecord
-
-LEAST: Final = 8
-"""The fewest configurations from which anything is said."""
 
 DECIMALS: Final = 9
 """Values are compared to so many significant digits: they pass through YAML and Parquet."""
 
 Values = Mapping[str, Scalar]
-
-
-def refuse_few(count: int, told: str) -> None:
-    """Raise InputError, with `told` as what there is, unless anything is said from so many configurations."""
-    if count < LEAST:
-        raise InputError(f"{told}, and {LEAST} are needed")
 
 
 @dataclass(frozen=True)
