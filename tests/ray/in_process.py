@@ -64,6 +64,7 @@ class InProcessTuner:
         self._trials: list[Any] = []
         self._running: list[tuple[Any, Any]] = []
         self._idle: list[Any] = []
+        self._finished = False
         self._folder = tempfile.TemporaryDirectory()
 
     def fit(self) -> None:
@@ -84,11 +85,13 @@ class InProcessTuner:
             self._folder.cleanup()
 
     def _start_next(self) -> bool:
-        if len(self._trials) == self._samples:
+        if self._finished or len(self._trials) == self._samples:
             return False
         name = f"trial-{len(self._trials)}"
         proposed = self._search.suggest(name)
-        if proposed is None or proposed == Searcher.FINISHED:
+        # Tune does not ask again.
+        self._finished = proposed == Searcher.FINISHED
+        if proposed is None or self._finished:
             return False
         # A worker gets a copy, as it would by Ray.
         config: dict[str, Any] = cloudpickle.loads(cloudpickle.dumps(proposed))
@@ -97,7 +100,12 @@ class InProcessTuner:
         self._scheduler.on_trial_add(None, trial)
         if self._idle:
             worker = self._idle.pop()
-            assert worker.reset(config)
+            try:
+                assert worker.reset(config)
+            except GpuFault as error:
+                self._note(trial, error)
+                self._give_up(trial, worker)
+                return True
             # Tune of Ray 2.51 closes a worker's log here, and its controller opens another.
             if hasattr(worker, "_create_logger"):
                 worker._create_logger(config)
@@ -109,10 +117,7 @@ class InProcessTuner:
 
     def _fail(self, trial: Any, worker: Any, error: Exception) -> None:
         """Do what Tune does with a worker that raised: `TuneController._process_trial_failure`."""
-        trial.num_failures += 1
-        with Path(trial.error_file).open("a", encoding="utf-8") as file:
-            told = "".join(traceback.format_exception(error))
-            file.write(f"Failure # {trial.num_failures} (occurred at noon)\n{told}\n")
+        self._note(trial, error)
         self._running.remove((trial, worker))
         if trial.num_failures <= self._max_failures:
             worker.stop()
@@ -126,6 +131,18 @@ class InProcessTuner:
             self._running.append((trial, again))
             self._tell("on_trial_start", trial=trial)
             return
+        self._give_up(trial, worker)
+
+    def _note(self, trial: Any, error: Exception) -> None:
+        trial.num_failures += 1
+        with Path(trial.error_file).open("a", encoding="utf-8") as file:
+            told = "".join(traceback.format_exception(error))
+            # The worker of each failure is another process.
+            file.write(
+                f"Failure # {trial.num_failures} (occurred at noon)\npid={trial.num_failures}\n{told}\n"
+            )
+
+    def _give_up(self, trial: Any, worker: Any) -> None:
         self._scheduler.on_trial_error(None, trial)
         self._search.on_trial_complete(trial.trial_id, error=True)
         worker.stop()

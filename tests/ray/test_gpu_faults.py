@@ -17,6 +17,7 @@ from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 from studies import tiny_plan
 
+from contrasweep.tuning.errors import GpuFault
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.resources import Machine, Resources
@@ -118,6 +119,21 @@ def test_a_trial_that_faults_in_new_workers_too_has_failed_of_it(
     )
     assert workers == 3, "no later trial gets a worker whose GPU failed"
     assert told == [("complete", 0), ("fail", 1), ("complete", 2)]
+
+
+def test_a_worker_that_fails_before_it_begins_the_next_trial_costs_a_new_worker(
+    half_a_gpu: SweepPlan, monkeypatch: pytest.MonkeyPatch, told: list[tuple[str, int]]
+) -> None:
+    """CUDA may tell of a fault only when the memory of the last trial is given back."""
+
+    def breaking(own: TrialWorker, config: dict[str, Any]) -> bool:
+        raise GpuFault("the GPU failed")
+
+    monkeypatch.setattr(TrialWorker, "reset_config", breaking)
+    rows, workers = swept(half_a_gpu)
+    assert [(row["status"], row["attempt"]) for row in rows] == [("completed", 1)] * TRIALS
+    assert workers == TRIALS
+    assert told == [("complete", 0), ("complete", 1), ("complete", 2)]
 
 
 def test_memory_that_ran_out_beside_others_is_tried_again_alone(

@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import ray
 from ray import tune
-from ray.exceptions import RayTaskError
+from ray.exceptions import RayActorError, RayTaskError
 from ray.train import WorkerGroupError
 from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
 from ray.tune.execution.tune_controller import TuneController
@@ -67,6 +68,26 @@ def test_a_trial_tells_how_often_it_failed_and_why(trial: Trial) -> None:
     assert failures == 2, MEND
     assert "the first" not in told, MEND
     assert told.strip().endswith("KeyError: 'a'"), MEND
+
+
+def test_a_worker_that_dies_while_it_takes_a_trial_over_costs_one_failure(trial: Trial) -> None:
+    """Tune begins the trial again, hears of the same death once more, and gives the trial up.
+
+    If a release no longer does, the searcher need not propose such a trial again.
+    """
+    controller = MagicMock(_pending_trials={trial}, _paused_trials=set())
+    controller._set_trial_status = Trial.set_status
+    controller._try_recover = lambda trial, exc: trial.set_status(Trial.PENDING)
+    controller._process_trial_failure = partial(TuneController._process_trial_failure, controller)
+    controller._trial_task_failure = partial(TuneController._trial_task_failure, controller)
+    death = RayActorError(error_msg="the actor of pid 7 died")
+    worker = MagicMock()
+    controller._actor_to_trial = {worker: trial}
+    TuneController._actor_failed(controller, worker, death)
+    controller._search_alg.on_trial_complete.assert_not_called()
+    controller._trial_task_failure(trial, death)
+    controller._search_alg.on_trial_complete.assert_called_once_with(trial.trial_id, error=True)
+    assert (internals.last_failure(trial) or (0, ""))[0] == 1, MEND
 
 
 def test_a_trial_that_begins_again_takes_other_resources(trial: Trial) -> None:

@@ -45,7 +45,50 @@ def states(searcher: StoreSearcher) -> list[TrialState]:
 def test_proposes_the_plan_and_no_more(searcher: StoreSearcher) -> None:
     configs = [searcher.suggest(f"id{n}") for n in range(TRIALS)]
     assert [config["request"].trial for config in configs] == list(range(TRIALS))
+    assert searcher.suggest("one-more") is None, "a trial that no worker has may have to be proposed again"
+    for n in range(TRIALS):
+        searcher.on_trial_start(f"id{n}")
     assert searcher.suggest("one-more") == Searcher.FINISHED
+
+
+def test_a_trial_whose_worker_died_before_it_began_is_proposed_again(
+    searcher: StoreSearcher, tmp_path: Path
+) -> None:
+    values = [searcher.suggest(name)["request"].values for name in ("first", "second")]
+    searcher.on_trial_start("first")
+    searcher.on_trial_complete("second", error=True)
+    assert states(searcher) == [TrialState.RUNNING] * 2
+    again = searcher.suggest("again")["request"]
+    assert (again.trial, again.values) == (1, values[1])
+    searcher.on_trial_complete("again", error=True)
+    assert states(searcher) == [TrialState.RUNNING, TrialState.FAIL], "more than --max-failures, which is 1"
+    (row,) = ResultsStore(tmp_path).trials("small").to_pylist()
+    assert (row["trial"], row["status"], row["error"]) == (1, "failed", "its worker died")
+    assert searcher.suggest("next")["request"].trial == 2
+
+
+@pytest.mark.parametrize(("tunes", "told"), [([1, 1], [1]), ([2], [0])])
+def test_failures_before_a_trial_began_count_under_each_of_its_ray_ids(
+    tmp_path: Path, tunes: list[int], told: list[int]
+) -> None:
+    plan = small_plan(tmp_path)
+    location, record = open_location(tmp_path, writable=True), plan.record()
+    save_study(location, record)
+    earlier: list[int] = []
+    failures = iter(tunes)
+    searcher = StoreSearcher(
+        plan,
+        record,
+        location,
+        [],
+        cause=lambda _, before: str(earlier.append(before)),
+        failures=lambda _: next(failures),
+    )
+    for n in range(len(tunes)):
+        assert searcher.suggest(f"id{n}")["request"].trial == 0
+        searcher.on_trial_complete(f"id{n}", error=True)
+    assert earlier == told
+    assert states(searcher) == [TrialState.FAIL]
 
 
 def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: Path) -> None:
@@ -62,6 +105,7 @@ def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: P
     # Ray passes the result at which the scheduler stops a trial to on_trial_complete only.
     searcher.on_trial_complete("weak", result(1, weak.advance().metrics["val.ridge_accuracy"]))
     searcher.on_trial_complete("broken", result(1, float("-inf"), error="it broke"))
+    searcher.on_trial_start("dead")
     searcher.on_trial_complete("dead", None, error=True)
     assert states(searcher) == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.FAIL]
     assert searcher.study.trials[0].value == report.metrics["val.accuracy"]
@@ -101,6 +145,8 @@ def test_resumed_searcher_first_hands_out_what_was_interrupted(
     handed_out = [later.suggest(f"new{n}")["request"] for n in range(TRIALS - 1)]
     assert [request.trial for request in handed_out] == [0, *range(2, TRIALS)]
     assert [request.values for request in handed_out[:2]] == [requests[0].values, requests[2].values]
+    for n in range(TRIALS - 1):
+        later.on_trial_start(f"new{n}")
     assert later.suggest("one-more") == Searcher.FINISHED
     assert later.progress().done == 1
 

@@ -15,13 +15,24 @@ from tests.foreign_packages import write_foreign_packages
 TIMEOUT = 100_000
 # The driver's clock jumps once the hanging trial hangs, so that the test need not wait for the timeout.
 DRIVER = """
-import functools, os, time
+import functools, os, signal, time
 from pathlib import Path
 from contrasweep.tuning.planning import resources, trial
-from contrasweep.tuning.ray import cluster, searcher, sweep, watch
+from contrasweep.tuning.ray import cluster, searcher, sweep, tuner, watch, worker
 hanging = Path(os.environ["FAULTS"], "hanging")
 clock = lambda: time.monotonic() + 1e6 * hanging.exists()
 sweep.TrialWatch = functools.partial(watch.TrialWatch, clock=clock)
+
+class DiesBetweenTrials(worker.TrialWorker):
+    def reset_config(self, config):
+        fault = config["request"].experiment.hyperparameters["fault"]
+        died = Path(os.environ["FAULTS"], "died-before")
+        if fault == "nan" and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().reset_config(config)
+
+tuner.TrialWorker = DiesBetweenTrials
 
 # Ray shares out a GPU that is not there. The class travels with the requests, as it is of this program.
 class OnCpu(trial.TrialRequest):
@@ -95,6 +106,13 @@ def test_a_killed_worker_costs_nothing_but_time(
     epochs = ResultsStore(swept[0]).epochs("faults").to_pylist()
     own = {row["epoch"]: row["attempt"] for row in epochs if row["trial"] == killed["trial"]}
     assert own == {0: 1, 1: 1, 2: 2, 3: 2}, "it goes on from the checkpoint of epoch 1"
+
+
+def test_a_worker_killed_before_it_begins_a_trial_costs_nothing_but_time(
+    rows: dict[str, dict[str, Any]], swept: tuple[Path, Any]
+) -> None:
+    assert (swept[0].parent / "died-before").exists()
+    assert (rows["nan"]["epoch"], rows["nan"]["attempt"]) == (1, 1), "it failed of its own fault"
 
 
 @pytest.mark.parametrize(("fault", "gpus"), [("gpu-once", 0.5), ("gpu-memory-once", 1.0)])

@@ -106,6 +106,7 @@ def test_without_a_timeout_nobody_is_killed(tmp_path: Path) -> None:
         ),
         (("ray::step()\n  File x\nKeyError: 'a'\n",), 5, None, "its worker failed: KeyError: 'a'"),
         (("Traceback", DIED), 5, None, "its worker failed 2 times, the last time: it was killed"),
+        ((DIED, DIED), 5, None, "its worker failed: it was killed"),
         ((), 5, None, "its worker died"),
     ],
 )
@@ -124,6 +125,12 @@ def test_the_cause_of_a_death(
     trials = [fake_trial("other", tmp_path, "not this"), fake_trial("a", tmp_path, *failures)]
     watch.on_step_begin(0, trials)
     assert words in watch.cause("a")
+
+
+def test_failures_under_other_ray_ids_are_counted_in(watch: TrialWatch, tmp_path: Path) -> None:
+    watch.on_step_begin(0, [fake_trial("a", tmp_path, DIED, DIED), fake_trial("b", tmp_path)])
+    assert [watch.failures(trial) for trial in ("a", "b", "unknown")] == [1, 0, 0]
+    assert "its worker failed 2 times, the last time: it was killed" in watch.cause("a", 1)
 
 
 @pytest.mark.skipif(not Path("/proc/vmstat").exists(), reason="the kernel is not Linux")

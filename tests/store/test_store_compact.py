@@ -1,8 +1,9 @@
+import pyarrow.parquet as pq
 import pytest
 
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, compact, end_trial
 from contrasweep.tuning.store import parts as parts_module
-from contrasweep.tuning.store.attempts import next_attempt
+from contrasweep.tuning.store.attempts import next_attempt, rows_of
 
 
 @pytest.fixture
@@ -66,6 +67,67 @@ def test_a_trial_is_ended_by_its_own_rows(location, record, study, attempt, info
     attempt(1, range(1), trial=4, end="completed")
     compact(location, "digits-1")
     assert end_trial(location, record, info(3), "stopped") == "stopped"
+
+
+@pytest.fixture
+def large(attempt, location, monkeypatch):
+    """A merged study of ten trials, in groups of four rows, whose files count as large."""
+    monkeypatch.setattr(parts_module, "_ROWS_IN_A_GROUP", 4)
+    monkeypatch.setattr(parts_module, "_LARGE_BYTES", 0)
+    for trial in range(10):
+        attempt(1, range(3), trial=trial, end="completed" if trial < 9 else None)
+    compact(location, "digits-1")
+
+
+@pytest.fixture
+def rows_read(monkeypatch) -> list[int]:
+    """Gets the number of rows that are read of each file."""
+    read, counts = parts_module._read_part, []
+
+    def counted(*arguments):
+        table = read(*arguments)
+        counts.append(table.num_rows)
+        return table
+
+    monkeypatch.setattr(parts_module, "_read_part", counted)
+    return counts
+
+
+@pytest.mark.parametrize(("trial", "most"), [(10, 1), (9, 6)])
+def test_a_trial_is_ended_without_reading_the_rows_of_all_others(
+    trial, most, location, record, large, store, attempt, info, rows_read
+):
+    """Trial 10 began after the merge; the merged file has epochs of trial 9, in its last two groups."""
+    attempt(1, range(1), trial=10)
+    assert end_trial(location, record, info(trial, kernel="rbf"), "stopped") == "stopped"
+    assert max(rows_read) == most
+    found = {row["trial"]: (row["status"], row["epoch"]) for row in store.trials("digits-1").to_pylist()}
+    assert found[trial] == ("stopped", {9: 2, 10: 0}[trial])
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_each_trial_is_found_in_a_large_file(location, record, large, trial):
+    rows, epochs = rows_of(location, record, trial, 0)
+    assert [row["trial"] for row in rows] == [trial]
+    assert [(row["trial"], row["epoch"]) for row in epochs] == [(trial, epoch) for epoch in range(3)]
+
+
+def test_a_large_file_that_tells_nothing_of_its_groups_is_read_whole(location, record, large):
+    """In files of earlier versions, all rows are one group."""
+    (info,) = location.files("epochs/study=digits-1")
+    table = pq.ParquetFile(info.path).read()
+    pq.write_table(table, info.path, write_statistics=False)
+    _, epochs = rows_of(location, record, 5, 0)
+    assert [row["epoch"] for row in epochs] == [0, 1, 2]
+
+
+def test_a_damaged_large_file_is_named_whatever_is_asked_of_it(location, record, large):
+    (info,) = location.files("epochs/study=digits-1")
+    path = location.within(info)
+    location.write(path, location.read(path)[:-9])
+    found = parts_module.read_parts(location, "epochs", record, trial=5)
+    assert [file.path for file in found.damaged] == [info.path]
+    assert found.table().num_rows == 0
 
 
 def test_a_zombie_still_loses_after_it(location, record, store, study, info):

@@ -1,19 +1,24 @@
 """A trial on several seeds: its reports and rows, how it goes on after a worker dies, and how it fails."""
 
+import pickle
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+import torch.distributed as dist
 from trial_steps import STUDY, Clock, drop_after, finish, metrics_of
 
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
+from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
-from contrasweep.tuning.planning.seeds import Replicates, end_all, mean_report
+from contrasweep.tuning.planning.seeds import Replicates, end_all, mean_report, new_trial
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import Location, ResultsStore
+from tests.ranks import WORLD, results_of_ranks
 
 Request = Callable[..., TrialRequest]
 
@@ -128,6 +133,45 @@ def test_a_death_between_the_ends_of_two_seeds_can_be_gone_on_with(
     rows = {(row["trial"], row["seed"]): row for row in store.trials(STUDY).to_pylist()}
     assert {row["status"] for row in rows.values()} == {"completed"}
     assert end_all(request, "failed", error="too late") == "completed"
+
+
+def test_all_workers_leave_out_a_seed_that_completed_before_a_death(
+    request_of: Request, cache: DataCache, store: ResultsStore, tmp_path: Path
+) -> None:
+    request = replace(request_of(0), seeds=2, workers=WORLD)
+    first, second = request.replicates()
+    (ended,) = finish(Trial(first, cache))[-1:]
+    drop_after(second, cache, checkpointed=1)
+    (tmp_path / "request.pkl").write_bytes(pickle.dumps(request))
+    ranks = results_of_ranks(run_rank, tmp_path, "contrasweep.tuning.planning.seeds")
+    for rank in ranks:
+        assert [(report.epoch, report.error) for report in rank["reports"]] == [(ended.epoch, None)]
+        assert rank["trained"] == [second.experiment.seed]
+    found = {seed: (row["status"], row["attempt"]) for seed, row in last_rows(store).items()}
+    assert found == {first.experiment.seed: ("completed", 1), second.experiment.seed: ("completed", 2)}
+
+
+class _Noting(DataCache):
+    """A cache that notes the seeds that train."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.seeds: list[int] = []
+
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+        self.seeds.append(experiment.seed)
+        return super().get(experiment, data_root)
+
+
+def run_rank(rank: int, folder: str) -> None:
+    """Go on with the trial of `request.pkl` as one of its workers."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
+    request = pickle.loads((Path(folder) / "request.pkl").read_bytes())
+    data = _Noting(request.seeds)
+    reports = finish(new_trial(request, data, group_ranks()))  # type: ignore[arg-type]
+    torch.save({"reports": reports, "trained": data.seeds}, Path(folder) / f"rank-{rank}.pt")
+    dist.destroy_process_group()
 
 
 def test_a_metric_that_one_seed_lacks_has_no_mean() -> None:

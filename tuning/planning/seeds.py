@@ -17,7 +17,8 @@ from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 class Follower:
     """A trial on a rank other than the first: it trains along and leaves the store to the first rank.
 
-    It resumes from the checkpoint that the first rank reads. All ranks advance an epoch together.
+    It resumes from the checkpoint that the first rank reads, and leaves out a trial that the first rank finds
+    completed. All ranks advance an epoch together.
     """
 
     def __init__(self, request: TrialRequest, data: DataCache, ranks: Ranks) -> None:
@@ -31,11 +32,16 @@ class Follower:
         """Train one epoch; report a loss that diverged, as the first rank does.
 
         Raises:
+            StoreUnavailable, TrialOvertaken: the first rank could not start an attempt.
             RanksLost: another rank has ended.
             GpuFault, SharedGpuFull: as `Trial.advance`.
         """
         try:
             if self._records is None:
+                # The first rank finds out, in `Trial.advance`, whether the trial has completed.
+                held: TrialReport | None = self._ranks.once(lambda: None)
+                if held is not None:
+                    return held
                 request = self._request
                 data = self._data.get(request.experiment, request.data_root)
                 self._records = pretrain(

@@ -201,6 +201,7 @@ class Trial:
         self._writer = TrialWriter(request.location, request.study, request.info())
         self._events = TrialEvents(None)
         self._data = data
+        self._state: bytes | None = None
         self._records: Iterator[EpochRecord] | None = None
         self._started = False
         self._ended = False
@@ -223,19 +224,18 @@ class Trial:
         started = time.perf_counter()
         try:
             if self._records is None:
+                # All ranks must leave out a trial that has completed, or the others would train alone.
+                held = self._ranks.once(self._claim)
+                if held is not None:
+                    return held
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
-        except (StoreUnavailable, RanksLost):
+        except (StoreUnavailable, TrialOvertaken, RanksLost):
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
         except Exception as error:  # any fault of one trial is recorded, and the sweep goes on
-            held = None if self._started else self._completed_before()
-            if held is not None:
-                return held
-            if isinstance(error, TrialOvertaken):
-                raise
             # Another try would begin from the last checkpoint.
             self._checkpoints.end()
             refuse_result(error, shared=self._request.shares_gpu)
@@ -262,27 +262,31 @@ class Trial:
         self._events.close()
         self._records = None
 
-    def _begin(self) -> Iterator[EpochRecord]:
-        request = self._request
-        state = _read_if_there(request.location, request.checkpoint_path)
-        done = None if state is None else checkpoint_epoch(state)
-        self._has_checkpoint = state is not None
-        self._start(done)
-        self._events = TrialEvents(request.events_folder, resumed_from=done)
-        self._events.session_start(request.values, group=request.events_group)
-        data = self._data.get(request.experiment, request.data_root)
-        self._checkpoints.begin()
-        return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
-
-    def _completed_before(self) -> TrialReport | None:
-        """Return the last report again if the store says that the trial completed.
+    def _claim(self) -> TrialReport | None:
+        """Start an attempt; if the store says that the trial has completed, return its last report instead.
 
         A worker may die after one seed has ended and before the others have, or before Ray hears of the end.
-        A group of workers trains again in that case: only its first worker would know.
         """
         request = self._request
-        if self._ranks.world > 1:
-            return None
+        try:
+            state = _read_if_there(request.location, request.checkpoint_path)
+            done = None if state is None else checkpoint_epoch(state)
+            self._has_checkpoint = state is not None
+            self._start(done)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            held = self._completed_before()
+            if held is None:
+                raise
+            return held
+        self._state = state
+        self._events = TrialEvents(request.events_folder, resumed_from=done)
+        self._events.session_start(request.values, group=request.events_group)
+        return None
+
+    def _completed_before(self) -> TrialReport | None:
+        request = self._request
         row = row_of(request.location, request.study, request.trial, request.experiment.seed)
         if row is None or row["status"] != "completed":
             return None
@@ -292,6 +296,13 @@ class Trial:
         }
         self._ended = True
         return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
+
+    def _begin(self) -> Iterator[EpochRecord]:
+        request = self._request
+        state, self._state = self._state, None
+        data = self._data.get(request.experiment, request.data_root)
+        self._checkpoints.begin()
+        return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 
     def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
         self._writer.add_epoch(

@@ -28,12 +28,17 @@ def never_restart(trial: Trial) -> None:
 
 
 def last_failure(trial: Trial) -> tuple[int, str] | None:
-    """Return how often a trial failed, and Ray's message of the last time; None if it has not failed."""
+    """Return how often a trial failed, and Ray's message of the last time; None if it has not failed.
+
+    Tune writes the death of a worker twice if it came while the worker took the trial over. A message names
+    the process, so two equal ones tell of the same death.
+    """
     if trial.error_file is None:
         return None
-    told = Path(trial.error_file).read_text(encoding="utf-8").split(FAILURE)[-1]
+    failures = Path(trial.error_file).read_text(encoding="utf-8").split(FAILURE)[1:]
     # The first line has the number and the time.
-    return trial.num_failures, told.partition("\n")[2]
+    told = [failure.partition("\n")[2] for failure in failures]
+    return (len(set(told)), told[-1]) if told else None
 
 
 def begins_again(trial: Trial) -> bool:

@@ -1,6 +1,7 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -44,7 +45,8 @@ class StoreSearcher(Searcher):
         location: the results folder.
         past: the trials of earlier drivers.
         in_charge: tells whether this driver still owns the study; if not, it writes nothing more.
-        cause: returns why Tune gave up a trial, by its Ray id.
+        cause: returns why Tune gave up a trial, by its Ray id and how often it failed under others.
+        failures: returns how often a trial failed, by its Ray id.
         crashes: the folder in which workers report crashes.
         early: says whether a further trial may begin; the default knows of no earlier trials.
     """
@@ -57,7 +59,8 @@ class StoreSearcher(Searcher):
         past: Sequence[PastTrial],
         *,
         in_charge: Callable[[], bool] = lambda: True,
-        cause: Callable[[str], str] = lambda _: "its worker died",
+        cause: Callable[[str, int], str] = lambda *_: "its worker died",
+        failures: Callable[[str], int] = lambda _: 1,
         crashes: Path = Path("/nowhere"),
         early: EarlyEnd | None = None,
     ) -> None:
@@ -66,6 +69,7 @@ class StoreSearcher(Searcher):
         """Why the sweep must stop before its end; None if it need not."""
         self._in_charge = in_charge
         self._cause = cause
+        self._failures = failures
         self._crashes = crashes
         self._since = datetime.now(UTC)
         self._plan = plan
@@ -82,6 +86,9 @@ class StoreSearcher(Searcher):
         self._left = plan.trials - len(past)
         self._early = early or EarlyEnd(plan.limits, record.require_search())
         self._running: dict[str, TrialRequest] = {}
+        # Those among the running ones whose worker is not there yet.
+        self._starting: set[str] = set()
+        self._earlier_failures: Counter[int] = Counter()
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
         ended = {
@@ -131,11 +138,15 @@ class StoreSearcher(Searcher):
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """Return the configuration of the next trial (a dict), or `Searcher.FINISHED` after the last one."""
+        """Return the configuration of the next trial (a dict), or `Searcher.FINISHED` after the last one.
+
+        After the last one, it is None while a trial waits for its worker, as that one may be proposed again.
+        """
         request = self._next_request()
         if request is None:
-            return Searcher.FINISHED
+            return None if self._starting and not self.has_more else Searcher.FINISHED
         self._running[trial_id] = request
+        self._starting.add(trial_id)
         self._early.begin()
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         # A node of a cluster may have come after the others were asked.
@@ -186,6 +197,7 @@ class StoreSearcher(Searcher):
 
     def on_trial_start(self, trial_id: str) -> None:
         """Note that the worker of a trial is there."""
+        self._starting.discard(trial_id)
         if trial_id in self._running:
             self._tracker.start(self._running[trial_id].trial)
 
@@ -198,6 +210,8 @@ class StoreSearcher(Searcher):
     ) -> None:
         """Tell Optuna how a trial ended, and the store if the worker could not."""
         request = self._running.pop(trial_id, None)
+        never_began = trial_id in self._starting
+        self._starting.discard(trial_id)
         result = result or {}
         if result.get("lost") is not None:
             self.stopped_by = self.stopped_by or str(result["lost"])
@@ -206,9 +220,12 @@ class StoreSearcher(Searcher):
             self.stopped_by = self.stopped_by or what_is_silent()
         if request is None or self._must_stop():
             return
+        if error and never_began and self._again(trial_id, request):
+            return
         self._learn(request, result)
+        cause = self._cause(trial_id, self._earlier_failures[request.trial]) if error else None
         try:
-            status = self._end(request, result, self._cause(trial_id) if error else None)
+            status = self._end(request, result, cause)
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
@@ -218,6 +235,18 @@ class StoreSearcher(Searcher):
             self._tracker.end(request.trial, status, self._shown(merits))
             if status in _MAY_LEAVE_ENCODERS:
                 self._kept.add(request.trial, merits)
+
+    def _again(self, trial_id: str, request: TrialRequest) -> bool:
+        """Let a trial that never began be proposed again, unless it failed too often; return whether it is.
+
+        Tune begins only a running trial again: it gives up one whose worker died while taking it over.
+        """
+        failures = self._earlier_failures[request.trial] + self._failures(trial_id)
+        if failures > self._plan.limits.max_failures:
+            return False
+        self._earlier_failures[request.trial] = failures
+        self._waiting.insert(0, Proposal(request.trial, request.values))
+        return True
 
     def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
         """Tell Optuna and the store how a trial ended; return its status."""

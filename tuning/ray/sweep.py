@@ -294,6 +294,7 @@ def _run(
             past,
             in_charge=heartbeat.in_charge,
             cause=watch.cause,
+            failures=watch.failures,
             crashes=crashes,
             early=EarlyEnd(plan.limits, record.require_search(), held, spent=time_spent(tables)),
         )

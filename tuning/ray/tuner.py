@@ -30,7 +30,8 @@ def tuner_of(
         tune_config=tune.TuneConfig(
             search_alg=searcher,
             scheduler=_scheduler(plan, past, searcher.study),
-            num_samples=plan.trials,
+            # The searcher proposes a trial again if its worker dies before the trial begins.
+            num_samples=plan.trials * (1 + plan.limits.max_failures),
             max_concurrent_trials=plan.resources.concurrency,
             reuse_actors=True,
         ),

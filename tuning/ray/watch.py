@@ -92,18 +92,26 @@ class TrialWatch(Callback):
                 internals.never_restart(trial)
                 self._kill(internals.actor_of(trial))
 
-    def cause(self, trial_id: str) -> str:
-        """Return why Tune gave up a trial, as a sentence."""
+    def cause(self, trial_id: str, earlier: int = 0) -> str:
+        """Return why Tune gave up a trial, as a sentence; it failed `earlier` times under other Ray ids."""
         if trial_id in self._overdue:
             self._overdue.discard(trial_id)
             return f"timed out after {self._timeout:g} s"
-        trial = next((trial for trial in reversed(self._trials) if trial.trial_id == trial_id), None)
-        last = None if trial is None else internals.last_failure(trial)
+        last = self._last_failure(trial_id)
         if last is None:
             return "its worker died"
-        failures, told = last
+        failures, told = last[0] + earlier, last[1]
         times = f" {failures} times, the last time" if failures > 1 else ""
         return f"its worker failed{times}: {self._in_words(told)}"
+
+    def failures(self, trial_id: str) -> int:
+        """Return how often a trial has failed under this Ray id."""
+        last = self._last_failure(trial_id)
+        return 0 if last is None else last[0]
+
+    def _last_failure(self, trial_id: str) -> tuple[int, str] | None:
+        trial = next((trial for trial in reversed(self._trials) if trial.trial_id == trial_id), None)
+        return None if trial is None else internals.last_failure(trial)
 
     def _in_words(self, told: str) -> str:
         # A GPU's memory is another matter.

@@ -144,6 +144,15 @@ class Location:
         """
         return self._call("reading", relative, lambda path: _read(self.filesystem, path))
 
+    def open(self, relative: str) -> pa.NativeFile:
+        """Open one file, of which parts can then be read; only the opening is tried again.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            OSError: it cannot be opened.
+        """
+        return self._call("opening", relative, self.filesystem.open_input_file)
+
     def write(self, relative: str, content: bytes) -> None:
         """Write one file atomically: a reader sees the whole new file, or what was there before.
 

@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import one_line
 from contrasweep.tuning.store.cells import impossible_cell
-from contrasweep.tuning.store.filesystem import OBJECT_STORES, Location
+from contrasweep.tuning.store.filesystem import OBJECT_STORES, ONCE, Location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY
 
@@ -31,6 +31,10 @@ Kind = Literal["trials", "epochs"]
 _ROUNDS: Final = 8
 # Each start and end of a trial lists its folder. With all trials in one folder, the cost would be quadratic.
 _TRIALS_IN_A_FOLDER: Final = 100
+# To end a trial, the driver reads its rows. With all trials in one group, the cost would be quadratic.
+_ROWS_IN_A_GROUP: Final = 20_000
+# A smaller file is read whole, because that takes an object store one request.
+_LARGE_BYTES: Final = 1 << 20
 _READ_THREADS: Final = 4
 _READ_THREADS_REMOTE: Final = 32
 _KEY: Final = re.compile(r"trial-(\d+)-seed-(\d+)-attempt-(\d+)(?:-part-\d+)?(?:-[0-9a-f]+)?")
@@ -53,10 +57,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A Parquet file of a study; ``key`` is None if it holds the rows of many trials."""
+    """A Parquet file of a study, of ``size`` bytes; ``key`` is None if it holds the rows of many trials."""
 
     path: str
     key: Key | None
+    size: int = field(default=0, compare=False)
 
     @property
     def compacted(self) -> bool:
@@ -133,9 +138,11 @@ def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], sch
 
 
 def write_table(location: Location, path: str, table: pa.Table) -> None:
-    """Write many rows as one Parquet file."""
+    """Write many rows, sorted by trial, as one Parquet file whose groups of rows tell their trials."""
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    pq.write_table(
+        table, buffer, row_group_size=_ROWS_IN_A_GROUP, compression="zstd", write_page_checksum=True
+    )
     location.write(path, buffer.getvalue())
 
 
@@ -150,7 +157,7 @@ def list_parts(location: Location, kind: Kind, study: str, trial: int | None = N
     if trial is not None and (home := _home(kind, study, trial)) != base:
         found += location.files(home)
     return [
-        Part(location.within(info), _key(info.base_name))
+        Part(location.within(info), _key(info.base_name), info.size or 0)
         for info in found
         if info.extension == "parquet" and info.base_name[0] not in "_."
     ]
@@ -189,7 +196,7 @@ def read_parts(
             new = [
                 part for part in listed if part not in seen and (part.compacted or only is None or only(part))
             ]
-            results = list(threads.map(lambda part: _read_part(location, part, schema, names), new))
+            results = list(threads.map(lambda part: _read_part(location, part, schema, names, trial), new))
             seen.update(new)
             merging = False
             for part, result in zip(new, results, strict=True):
@@ -205,9 +212,16 @@ def read_parts(
 
 
 def _read_part(
-    location: Location, part: Part, schema: pa.Schema, names: list[str] | None
+    location: Location, part: Part, schema: pa.Schema, names: list[str] | None, trial: int | None
 ) -> pa.Table | DamagedFile | None:
-    """Return the file's rows, or why it is skipped, or None if it was deleted after the listing."""
+    """Return the file's rows, or why it is skipped, or None if it was deleted after the listing.
+
+    With ``trial``, the rows of a large merged file are those near this trial.
+    """
+    if trial is not None and part.compacted and part.size > _LARGE_BYTES:
+        near = _rows_near(location, part, schema, names, trial)
+        if near is not None:
+            return near
     try:
         content = location.read(part.path)
     except FileNotFoundError:
@@ -219,18 +233,49 @@ def _read_part(
         return DamagedFile(location.path(part.path), one_line(f"cannot be read: {error}"))
     try:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        table = file.read(columns=names, use_threads=False)
-        # A whole table has the schema of the file; reading it again would take a tenth of the time.
-        found = table.schema if names is None else file.schema_arrow
-        difference = _difference(found, schema)
-        if difference:
-            return DamagedFile(location.path(part.path), one_line(difference))
-        if names is None and found.equals(schema, check_metadata=True):
-            return table
-        # Concatenation needs the same order and metadata in every table.
-        return table.select(names or schema.names).replace_schema_metadata(schema.metadata)
+        found = _rows_of(file, schema, names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         return DamagedFile(location.path(part.path), one_line(f"is not a whole Parquet file: {error}"))
+    return DamagedFile(location.path(part.path), one_line(found)) if isinstance(found, str) else found
+
+
+def _rows_near(
+    location: Location, part: Part, schema: pa.Schema, names: list[str] | None, trial: int
+) -> pa.Table | None:
+    """Return the groups of rows that may hold a trial; None if only reading all can tell what is wrong."""
+    try:
+        with replace(location, retry=ONCE).open(part.path) as opened:
+            file = pq.ParquetFile(opened, page_checksum_verification=True, pre_buffer=True)
+            groups = [place for place in range(file.num_row_groups) if _may_hold(file, place, trial)]
+            found = _rows_of(file, schema, names, groups)
+    except (pa.ArrowException, OSError, TypeError, UnicodeDecodeError):
+        return None
+    return None if isinstance(found, str) else found
+
+
+def _may_hold(file: pq.ParquetFile, place: int, trial: int) -> bool:
+    """Whether the group of rows at a place may hold a trial; so may one that does not tell."""
+    group = file.metadata.row_group(place)
+    columns = (group.column(column) for column in range(group.num_columns))
+    told = next((column.statistics for column in columns if column.path_in_schema == "trial"), None)
+    return told is None or not told.has_min_max or bool(told.min <= trial <= told.max)
+
+
+def _rows_of(
+    file: pq.ParquetFile, schema: pa.Schema, names: list[str] | None, groups: list[int] | None = None
+) -> pa.Table | str:
+    """Return all rows of a file, or those of some groups; or how its schema differs."""
+    of_groups = range(file.num_row_groups) if groups is None else groups
+    table = file.read_row_groups(of_groups, columns=names, use_threads=False)
+    # A whole table has the schema of the file; reading it again would take a tenth of the time.
+    found = table.schema if names is None else file.schema_arrow
+    difference = _difference(found, schema)
+    if difference:
+        return difference
+    if names is None and found.equals(schema, check_metadata=True):
+        return table
+    # Concatenation needs the same order and metadata in every table.
+    return table.select(names or schema.names).replace_schema_metadata(schema.metadata)
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
