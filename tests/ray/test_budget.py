@@ -160,6 +160,7 @@ def test_the_time_since_a_kill_does_not_count_when_the_new_worker_dies_at_its_st
     past = past_trials(trial_outcomes(tables.trials, study.record), tables.epochs, study.record)
     searcher = StoreSearcher(study.plan, study.record, study.location, past)
     searcher.suggest("again")
+    searcher.on_trial_start("again")
     searcher.on_trial_complete("again", error=True)
     assert study.store.trials(STUDY)["status"].to_pylist() == ["failed"]
     assert time_spent(study.store.tables(STUDY)) < 60
