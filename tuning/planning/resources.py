@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from contrasweep.machine import available_cores, available_gpus
+from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.training.devices import AUTO, check_device_name
@@ -137,7 +138,7 @@ def resources_for(
     if machine is None and (workers > 1 or gpus):
         wanted = min(wanted, fit)
     if not fit or (machine is not None and wanted > fit):
-        trials = f"{wanted} trials at once" if fit else "trials"
+        trials = f"{counted(wanted, 'trial')} at once" if fit else "trials"
         lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
         raise InputError(
             f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
@@ -165,11 +166,6 @@ def check_counts(concurrency: int | None, cpus: int | None, workers: int | None)
     """Raise InputError unless each of the given numbers is a count."""
     for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
         check_count(what, count)
-
-
-def counted(number: int, what: str) -> str:
-    """Return `1 cpu`, `2 cpus`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
+from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import selected_rows
@@ -113,8 +114,11 @@ def _against_defaults(data: StudyData, best: TrialResult) -> str:
 
 def _spent(data: StudyData) -> str:
     cost = cost_of(data)
-    trials = f"{len(data.trials):,} of {data.planned:,} trials, {cost.epochs:,} epochs of training"
-    return f"Spent: {trials}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
+    trials = f"{len(data.trials):,} of {counted(data.planned, 'trial')}"
+    epochs = f"{counted(cost.epochs, 'epoch')} of training"
+    return (
+        f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
+    )
 
 
 def _scores(data: StudyData) -> Table:
@@ -179,7 +183,7 @@ def _added(own: Scores, untrained: Scores) -> str:
     interval = None if difference is None else mean_interval(difference)
     if difference is None or interval is None or difference.n < FEW_SEEDS:
         n = 0 if difference is None else difference.n
-        return f"Too few to tell: {n} seed{'s' * (n != 1)}."
+        return f"Too few to tell: {counted(n, 'seed')}."
     mean, between = difference.mean, f"95 % interval, seed by seed: {interval_text(interval)}"
     if mean <= 0:
         return f"Training did not beat the untrained encoder: {cell_text(mean)} ({between})."

@@ -5,6 +5,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.columns import unit_note
@@ -48,7 +49,7 @@ def final_section(data: StudyData) -> Section | None:
     rows = _completed(data)
     title = "Final runs"
     if not rows:
-        return Section(title, f"None of the {len(data.final_rows)} final runs has completed.")
+        return Section(title, f"None of {counted(len(data.final_rows), 'final run')} has completed.")
     summaries = summarise_runs(rows)
     names = score_names(summaries)
     table = Table(
@@ -82,7 +83,7 @@ def _said(
         f"({', '.join(map(str, seeds))}), trained on all training data; the test split is read once a run."
     )
     if failed:
-        said += f" {failed} runs failed and are not counted."
+        said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."
     scores = {s.encoder: s.scores[score] for s in summaries if score in s.scores}
     untrained = scores.pop(UNTRAINED, None)
     best = max(scores.values(), key=lambda summary: summary.mean, default=None)
@@ -120,6 +121,9 @@ def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
         height=150 + 45 * len(groups),
         xaxis_title=f"test.{score}",
         yaxis={"autorange": "reversed"},
-        meta={"alt": f"test.{score} of each of {len(rows)} final runs; the table below has their means."},
+        meta={
+            "alt": f"test.{score} of each of {counted(len(rows), 'final run')}; "
+            "the table below has their means."
+        },
     )
     return figure

@@ -6,6 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.analyse import StageSensitivity, StudySensitivity
@@ -36,7 +37,7 @@ def _missing(found: Known, one: StudySensitivity) -> Iterator[tuple[str, TooFew]
         lacks = [entry for entry in stage.importances if isinstance(entry, TooFew)]
         if lacks:
             where = f" at {stage.stage.name}" if len(one.stages) > 1 else ""
-            some = f"{len(lacks)} parameter{'s' * (len(lacks) != 1)}"
+            some = counted(len(lacks), "parameter")
             count = f" of {some}" if stage in found else ""
             yield f"importance{count}{where}", min(lacks, key=lambda entry: entry.found)
 
