@@ -65,7 +65,7 @@ def _tell(found: Known, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     drawn = (
         [(s.stage, _effect_figure(s.stage, s.effects)) for s in found if not isinstance(s.effects, TooFew)],
         [(s.stage, _importance_figure(s.stage, s.judged)) for s in found if s.judged],
-        [(s.stage, _variance_figure(s.stage, s.shares)) for s in found if s.shares],
+        [(s.stage, _variance_figure(s.stage, s.forest.shares)) for s in found if s.forest.shares],
     )
     return text, [stage_selector(figures) for figures in drawn if figures]
 
@@ -89,7 +89,7 @@ def _importance_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
 
 def _share_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
     for stage in found:
-        for share in stage.shares:
+        for share in stage.forest.shares:
             yield {"epoch": stage.stage.epoch, **share_row(share)}
 
 
