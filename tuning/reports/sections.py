@@ -1,13 +1,11 @@
 """The sections of a report on one study."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from contrasweep.names import counted
 from contrasweep.tuning.experiment.conditions import appended
-from contrasweep.tuning.reports.answer import FINAL_SEEDS, answer_section
+from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
@@ -21,9 +19,10 @@ from contrasweep.tuning.reports.figures import (
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
+from contrasweep.tuning.reports.reproduce import reproduce_section
 from contrasweep.tuning.results.best import best_name, merit, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
-from contrasweep.tuning.results.commands import best_command, show_command
+from contrasweep.tuning.results.commands import show_command
 from contrasweep.tuning.results.failures import kinds_of_errors
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
@@ -235,52 +234,6 @@ def _text(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def reproduce_section(data: StudyData) -> Section:
-    """Return the section with the commands of the sweep, of its best configuration and of its final runs."""
-    record = data.record
-    commands = [record.command or equivalent_command(data), *_final_commands(data)]
-    listed = "\n".join(f"    {command}" for command in commands)
-    revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
-    slots = data.search.concurrency
-    order = (
-        ""
-        if slots == 1
-        else f"{slots} trials ran at once: what is proposed next depends on which of them ends first, so a "
-        "repeated sweep can take another path; --concurrency 1 always takes the same. "
-    )
-    origin = "" if record.command else "The sweep was started from Python; this is the same as a command. "
-    return Section(
-        "Reproduce",
-        f"{origin}{revision}{order}Equal settings and seeds give equal numbers on a CPU.\n\n{listed}\n\n"
-        f"Settings of every trial, space and versions: studies/{data.name}.json in the results folder.",
-    )
-
-
-def _final_commands(data: StudyData) -> list[str]:
-    """Return the command of the final runs, after the one that writes the file they take, if they take one.
-
-    Where they take the files of several studies, only a file with this study's name is known to be its own.
-    """
-    final = data.final_record
-    run = (final and final.command) or f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}"
-    files = [word for word in shlex.split(run) if word.endswith((".yaml", ".yml"))]
-    own = files if len(files) == 1 else [file for file in files if data.name in file]
-    return [*(best_command(data.name, data.results, file) for file in own[:1]), run]
-
-
-def equivalent_command(data: StudyData) -> str:
-    """Return a command line that does the same as a sweep that was started from Python."""
-    record = data.record
-    words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
-    for name in ("trials", "sampler", "grid_points", "scheduler", "metric", "seed", "concurrency"):
-        value = getattr(data.search, name)
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    for path, value in data.search.given.items():
-        words += ["--epochs", str(value)] if path == "epochs" else ["--set", f"{path}={_yaml(value)}"]
-    return shlex.join(words)
-
-
 def footer_lines(studies: Iterable[StudyData], written: str, *, mapped: bool = False) -> list[str]:
     """Return the foot of a page: n, seeds, selection rule, hardware, versions and damaged files.
 
@@ -322,7 +275,3 @@ def _study_lines(data: StudyData) -> list[str]:
 
 def _list(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds[:10])) + (" ..." if len(seeds) > 10 else "") or "none"
-
-
-def _yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
