@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import selected_rows
+from contrasweep.tuning.reports.final import runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
@@ -131,18 +131,21 @@ def _scores(data: StudyData) -> Table:
         rows.append((f"defaults: trial {defaults.number}", _mean(data.by_seed(defaults, metric))))
     rows.append(("untrained encoder", _mean(data.untrained_by_seed(best, metric))))
     title = "The best, and what it has to beat"
-    runs = selected_rows(data)
-    if not runs or runs[0]["trial"] != best.number:
+    trials = [best.number] if defaults is None or len(rows) == 2 else [best.number, defaults.number]
+    tested = [_tested_scores(data, trial) for trial in trials]
+    if not any(tested):
         return Table(title, ("configuration", metric), rows)
-    by_encoder = scores_by_seed(runs)
-    tested = [
-        _mean(next(iter(by_encoder.values()))),
-        *[None] * (len(rows) - 2),
-        _mean(by_encoder.get(UNTRAINED, {})),
-    ]
-    column = f"test.{main_score(list(summarise_runs(runs)[0].scores))}, n = {len(runs)}"
-    whole = [(*row, score) for row, score in zip(rows, tested, strict=True)]
-    return Table(title, ("configuration", metric, column), whole)
+    score = main_score(list(summarise_runs(selected_rows(data))[0].scores))
+    untrained = next((found[UNTRAINED] for found in tested if UNTRAINED in found), {})
+    cells = [*(_with_n(next(iter(found.values()), {})) for found in tested), _with_n(untrained)]
+    whole = [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
+    return Table(title, ("configuration", metric, f"test.{score}"), whole)
+
+
+def _tested_scores(data: StudyData, trial: int) -> Mapping[str, Scores]:
+    """Return the test scores of a trial by seed, then those of its untrained encoder; empty without runs."""
+    runs = runs_of(data, trial)
+    return scores_by_seed(runs) if runs else {}
 
 
 def _values(data: StudyData, best: TrialResult) -> Table:
@@ -151,6 +154,10 @@ def _values(data: StudyData, best: TrialResult) -> Table:
     names = [parameter.name for parameter in data.space.searched]
     rows = [(name, cell_text(best.values.get(name)), cell_text(defaults.get(name))) for name in names]
     return Table(f"The configuration of trial {best.number}", ("parameter", "best", "default"), rows)
+
+
+def _with_n(scores: Scores) -> str | None:
+    return f"{_mean(scores)} (n = {len(scores)})" if scores else None
 
 
 def _mean(scores: Scores) -> str | None:
