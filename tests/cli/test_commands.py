@@ -183,7 +183,7 @@ def test_a_sweep_of_one_trial_and_one_failure_is_told_in_the_singular(
     report_sweep(SweepResult(once, {"completed": 1, "failed": 1}), as_json=False)
     said = " ".join("".join(capsys.readouterr()).split())
     assert "1 epoch at most" in said
-    assert "1 trial failed" in said
+    assert "1 trial ended with an error" in said
 
 
 def test_best_of_a_study_without_a_completed_trial_fails(run: Run, tmp_path: Path) -> None:

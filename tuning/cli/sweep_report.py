@@ -115,9 +115,8 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
-        warn(
-            f"{counted(result.counts['failed'], 'trial')} failed (`{show_command(plan.name, plan.results)}`):"
-        )
+        failures, show = counted(result.counts["failed"], "trial"), show_command(plan.name, plan.results)
+        warn(f"{failures} ended with an error (`{show}`):")
         for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
             tell(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: {best_command(plan.name, plan.results)}")

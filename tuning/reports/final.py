@@ -113,8 +113,8 @@ def _said(
     failed = sum(row["status"] == "failed" for row in data.final_rows)
     roles = ", ".join(_role(trial, data) for trial in dict.fromkeys(row["trial"] for row in rows))
     said = (
-        f"{roles[0].upper()}{roles[1:]} on fresh seeds ({', '.join(map(str, seeds))}), trained on all training "
-        "data; the test split is read once a run."
+        f"{roles[0].upper()}{roles[1:]} on fresh seeds ({', '.join(map(str, seeds))}), trained on all "
+        "training data; the test split is read once a run."
     )
     if failed:
         said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."
