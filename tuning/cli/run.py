@@ -185,6 +185,7 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
+    from contrasweep.tuning.results.best import NOT_BEATEN
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
     from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, score_names
 
@@ -215,7 +216,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     trained = [row for row in summaries if not row.encoder.startswith(UNTRAINED)]
     untrained = [row for row in summaries if row.encoder.startswith(UNTRAINED)]
     if untrained and max(r.accuracy.mean for r in trained) <= max(r.accuracy.mean for r in untrained):
-        warn("training did not beat the untrained encoder.")
+        warn(f"{NOT_BEATEN}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 

@@ -8,6 +8,7 @@ from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
@@ -193,6 +194,6 @@ def _added(own: Scores, untrained: Scores) -> str:
         return f"Too few to tell: {counted(n, 'seed')}."
     mean, between = difference.mean, f"95 % interval, seed by seed: {interval_text(interval)}"
     if mean <= 0:
-        return f"Training did not beat the untrained encoder: {cell_text(mean)} ({between})."
+        return f"{NOT_BEATEN.capitalize()}: {cell_text(mean)} ({between})."
     unsure = ", which may be nothing" if interval[0] <= 0 else ""
     return f"Training adds {cell_text(mean)} ({between}){unsure}."

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title, unit_note
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
@@ -126,7 +127,7 @@ def _said(
     if min(best.n, untrained.n) < FEW_SEEDS:
         return f"{said} Too few to tell: {best.n} trained, {untrained.n} untrained runs."
     if best.mean <= untrained.mean:
-        return f"{said} Training did not beat the untrained encoder."
+        return f"{said} {NOT_BEATEN.capitalize()}."
     return said
 
 
