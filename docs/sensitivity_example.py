@@ -114,7 +114,7 @@ def _kernels(one: StudySensitivity) -> Iterator[str]:
     )
     o = one.observations
     place = [axis.name for axis in o.axes].index("kernel")
-    curve = next((m for m in one.end.marginals if m.axis.name == "kernel"), None)
+    curve = next((m for m in one.end.forest.marginals if m.axis.name == "kernel"), None)
     table = load_table("cclk-t5a")
     printed = {
         row.params["kernel"]: next(c for c in row.cells if c.column == "acc").printed for row in table.rows
@@ -147,7 +147,12 @@ def _widths(one: StudySensitivity) -> Iterator[str]:
         "between conditions makes all of them unlike, one above makes all alike."
     )
     curve = next(
-        (m for m in one.end.marginals if m.axis.name == "sigma2" and m.condition.get("kernel") == "rbf"), None
+        (
+            m
+            for m in one.end.forest.marginals
+            if m.axis.name == "sigma2" and m.condition.get("kernel") == "rbf"
+        ),
+        None,
     )
     printed = {float(row.params["sigma2"]): row.cells[0].printed for row in load_table("cclk-t7").rows}
     rows: list[list[object]] = [[f"{width:,.0f}", printed.get(width), _at(curve, width)] for width in _WIDTHS]

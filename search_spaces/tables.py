@@ -173,7 +173,7 @@ class Form(Strict):
     """A form of a table other than the paper's settings.
 
     Attributes:
-        what: the form in one sentence.
+        what: the form in one sentence, without the number of runs, which the user may choose.
         seeds: the number of final runs of each cell.
         columns: the columns of this form; by default all.
         rows: settings of single rows; they win over what defines a row.
@@ -224,6 +224,7 @@ class Run(Strict):
             itself).
         information: the set of clusterings whose information curves the figure shows.
         deviations: how the runs of every form differ from the paper.
+        full_deviations: how those of every form but the quick one do.
         paper_deviations: how the runs with the paper's settings differ from the paper.
         never: why nothing of the table can be run here.
     """
@@ -241,6 +242,7 @@ class Run(Strict):
     selection: str | None = None
     information: str | None = None
     deviations: tuple[str, ...] = ()
+    full_deviations: tuple[str, ...] = ()
     paper_deviations: tuple[str, ...] = ()
     never: str | None = None
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from contrasweep.data import DATASETS
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
-from contrasweep.names import LISTED_BY, MOST_LISTED, did_you_mean, first_few, nearest, unknown
+from contrasweep.names import LISTED_BY, MOST_LISTED, counted, did_you_mean, first_few, nearest, unknown
 from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
@@ -120,6 +120,15 @@ def test_of_many_names_the_command_that_lists_them_is_said() -> None:
 def test_the_commands_that_list_names_are_there(command: str) -> None:
     result = CliRunner().invoke(app, command.split()[1:])
     assert result.exit_code == 0, result.output
+
+
+def test_what_is_counted_has_the_right_plural() -> None:
+    assert [counted(n, "final run") for n in (0, 1, 2, 1_000)] == [
+        "0 final runs",
+        "1 final run",
+        "2 final runs",
+        "1,000 final runs",
+    ]
 
 
 def test_first_few() -> None:

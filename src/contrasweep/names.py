@@ -1,4 +1,4 @@
-"""Names in lists and messages: the nearest to one that does not exist, the error about it, short lists.
+"""Names in messages: the nearest to one that does not exist, the error about it, short lists, plurals.
 
 Every suggestion comes from `nearest`. Nothing here imports torch, so that a wrong name is answered at once.
 """
@@ -112,6 +112,11 @@ def first_few(names: Iterable[str], shown: int = 3) -> str:
     """Return the first names as text, with an ellipsis where more follow."""
     given = list(names)
     return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
+
+
+def counted(number: int, what: str) -> str:
+    """Return `1 cpu`, `2 cpus`, `1,000 cpus`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _plain(name: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.cli.sweep_report import report_sweep
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.store import Heartbeat, Location, open_location, reader
 from contrasweep.tuning.store.parts import read_parts
 from tests.studies import PlannedStudy, scored
@@ -170,6 +173,18 @@ def test_best_warns_where_training_does_not_help(run: Run, tmp_path: Path) -> No
     assert "does not beat the untrained encoder" in run("best", "written").output
     write_study(tmp_path / "results", [UNTRAINED + 0.1], "better")
     assert "Warning" not in run("best", "better").output
+
+
+def test_a_sweep_of_one_trial_and_one_failure_is_told_in_the_singular(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    plan = write_study(tmp_path / "results", [0.6, None])
+    once = replace(plan, trials=1, experiment=plan.experiment.with_values({"epochs": 1}))
+    report_sweep(SweepResult(once, {"completed": 1, "failed": 1}), as_json=False)
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "1 epoch at most" in said
+    assert "1 trial ended with an error" in said
 
 
 def test_best_of_a_study_without_a_completed_trial_fails(run: Run, tmp_path: Path) -> None:

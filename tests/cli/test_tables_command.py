@@ -102,6 +102,35 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     assert kept.read_bytes() == before
 
 
+def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs(run: Run, tmp_path: Path) -> None:
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--dry-run")
+    nothing = json.loads(run(*arguments, "--json").stdout)
+    assert (nothing["stored"], nothing["missing"], nothing["seconds_missing"]) == (0, 15, None)
+    assert "5 of each cell: 0 here, 15 missing; one core: ?" in run(*arguments).output
+    store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["runs"], found["stored"], found["missing"]) == (15, 6, 9)
+    # A stored run of 20 epochs took 8 s.
+    assert found["seconds_missing"] == pytest.approx(9 * 8.0)
+    assert "6 here, 9 missing; one core: 1:12, by the time that stored runs took" in run(*arguments).output
+    one = json.loads(run(*arguments, "--json", "--seeds", "2").stdout)
+    assert (one["runs"], one["stored"], one["missing"], one["seconds_missing"]) == (6, 6, 0, 0.0)
+
+
+def test_rows_that_do_not_beat_the_untrained_encoder_are_named(run: Run, tmp_path: Path) -> None:
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")
+    below = {"infonce": 0.4, "fair-infonce": 0.7, "fair-cclk": 0.8}
+    store_runs(QUICK, tmp_path / "some", lambda cell, seed: below[cell.row])
+    said = " ".join(run(*arguments, "--results", "some").stderr.split())
+    told = "Warning: training did not beat the untrained encoder in"
+    assert f"{told} Top-1 Accuracy (InfoNCE), MSE (InfoNCE)." in said
+    store_runs(QUICK, tmp_path / "all", lambda cell, seed: 0.5)
+    said = " ".join(run(*arguments, "--results", "all").stderr.split())
+    assert f"{told} Top-1 Accuracy (all rows), MSE (all rows)." in said
+    store_runs(QUICK, tmp_path / "none", score)
+    assert "did not beat" not in run(*arguments, "--results", "none").output
+
+
 def test_one_column_runs_alone_and_the_others_are_shown_and_kept(run: Run, tmp_path: Path) -> None:
     store_runs(QUICK, tmp_path / "results", score)
     plan = plan_table(load_table("cclk-t7"), columns=["mse"], scale="quick")

@@ -137,14 +137,23 @@ def test_a_check_may_read_the_runs_of_another_table(verify: Verify) -> None:
 @pytest.mark.parametrize(
     ("claims", "parts"),
     [
-        ("claims: []", ["claims.yaml: claims", "at least 1 item"]),
+        ("claims: []", ["claims.yaml: claims: given a list of 0; allowed: at least one"]),
         ("claim: []", ["unknown key 'claim'", "Did you mean 'claims'?"]),
-        ("[1, 2]", ["claims.yaml", "valid dictionary"]),
+        ("[1, 2]", ["claims.yaml: given a list of 2; allowed: a mapping such as claims: [{text"]),
+        ("claims: 3", ["claims.yaml: claims: given 3; allowed: a list"]),
+        ("claims: [a > b]", ["claim 1: given 'a > b'; allowed: a mapping such as {text: \"New"]),
+        ("margins: {acc: x}\nclaims: [{text: a, check: 1 < 2}]", ["the margin of 'acc': given 'x'"]),
+        ("curves: {c: [{row: a}]}\nclaims: [{text: a, check: 1 < 2}]", ["curve 'c': point 1: there is no"]),
         ("claims: [", ["claims.yaml", "not valid YAML"]),
-        ([{"text": "no check"}], ["claims.0.check", "Field required"]),
-        ([TRUE | {"colums": ["acc"]}], ["unknown key 'claims.0.colums'", "Did you mean 'columns'?"]),
+        ([{"text": "no check"}], ["claim 1: there is no 'check'; it is needed, as in claims: ["]),
+        ([TRUE | {"colums": ["acc"]}], ["claim 1: unknown key 'colums'. Did you mean 'columns'?"]),
         ([TRUE, FALSE | {"check": "row["}], ["claim 2", "check 'row['", "at 3"]),
         ([TRUE | {"check": 'row["ours"].acc'}], ["claim 1", "at 0", "a comparison was expected"]),
+        (
+            [TRUE | {"check": "theirs > ours"}],
+            ["at 0: theirs names no cell; ", 'such as row["theirs"].acc > row["ours"].acc'],
+        ),
+        ([TRUE | {"check": "ours.acc > 1"}], ["ours names no cell; ", 'row["ours"].acc > row["theirs"].acc']),
         ([TRUE | {"check": 'row["our"].acc > 1'}], ["claim 1", "unknown row 'our'", "'ours'"]),
         ([TRUE | {"check": 'row["ours"].acd > 1'}], ["unknown column 'acd'", "Did you mean 'acc'?"]),
         ([TRUE | {"check": 'argmax(rows[:].acc) == "our"'}], ["unknown row 'our'", "'ours'"]),
@@ -153,7 +162,10 @@ def test_a_check_may_read_the_runs_of_another_table(verify: Verify) -> None:
         ([TRUE | {"check": 'table["t"].row["ours"].acc > 1'}], ["claim 1", "unknown table 't'"]),
         ([TRUE | {"columns": ["ac"]}], ["claim 1", "unknown column 'ac'", "'acc'"]),
         ("margins: {ac: 1}\nclaims: [{text: a, check: 1 < 2}]", ["margins", "unknown column 'ac'", "'acc'"]),
-        ("margins: {acc: -1}\nclaims: [{text: a, check: 1 < 2}]", ["margins.acc", "greater than or equal"]),
+        (
+            "margins: {acc: -1}\nclaims: [{text: a, check: 1 < 2}]",
+            ["margin of 'acc': given -1", "at least 0"],
+        ),
         (
             "curves: {c: [{row: our, column: acc, x: 1}]}\nclaims: [{text: a, check: 1 < 2}]",
             ["curve 'c'", "unknown row 'our'", "'ours'"],
@@ -191,6 +203,20 @@ def test_wrong_claims_are_refused(
 )
 def test_wrong_runs_are_refused(verify: Verify, runs: str, parts: list[str]) -> None:
     says(verify([TRUE], runs), *parts)
+
+
+def test_a_typo_in_a_key_is_told_once_and_without_what_follows_from_it(verify: Verify) -> None:
+    wrong = {"text": "a", "chek": "1 < 2"}
+    said = " ".join(verify([wrong]).output.split())
+    assert said == "Error: claims.yaml: claim 1: unknown key 'chek'. Did you mean 'check'?"
+
+
+def test_files_in_the_wrong_order_are_told_apart(verify: Verify) -> None:
+    verify([TRUE])
+    says(
+        CliRunner().invoke(app, ["verify", "runs.csv", "claims.yaml"]),
+        "runs.csv: claims are read from a YAML file, and come first: contrasweep verify claims.yaml runs.csv",
+    )
 
 
 def test_files_that_are_not_there_or_of_another_kind_are_refused(tmp_path: Path) -> None:

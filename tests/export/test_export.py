@@ -2,7 +2,9 @@
 
 import errno
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import contrasweep
 from contrasweep.models import build_encoder, encoder_bytes, read_encoder
-from contrasweep.models.formats import FORMATS, network_of
+from contrasweep.models.formats import FORMATS, as_onnx, network_of
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
@@ -77,6 +79,9 @@ def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command)
     (row,) = (line for line in card.splitlines() if line.startswith("| accuracy"))
     assert row == "| accuracy | 0.5 | 0.60 ± 0.10 (n = 3) | 0.3516 to 0.8484 | 0.4 ± 0 (n = 3) |"
     assert "dataset: digits" in card
+    assert (
+        "its shorter side is resized and the centre square cut out; a square image stays whole. The" in card
+    )
     assert list(Path().glob(".out*")) == []
     given = json.loads(Path("out/config.json").read_text())["preprocessing"]
     assert (given["size"], given["mean"], given["std"]) == (32, [0.0] * 3, [1.0] * 3)
@@ -86,6 +91,25 @@ def test_a_file_of_any_name_is_an_encoder_file_to_every_command(export: Command)
     Path("encoder.bin").write_bytes(encoder_file(1))
     assert export("encoder.bin", "--format", "timm", "-o", "out").exit_code == 0
     assert [one.place for one in encoder_sources(["encoder.bin"], "results")] == ["encoder.bin"]
+
+
+def test_the_card_says_which_part_of_an_image_the_encoder_saw(export: Command) -> None:
+    experiment = Experiment(method="infonce", dataset="digits", probes={"centre": 0.875}).model_dump_json()
+    network = build_encoder("resnet18", 3, 32)
+    content = encoder_bytes(network, name="resnet18", channels=3, image_size=32, experiment=experiment)
+    Path("cut.safetensors").write_bytes(content)
+    assert export("cut.safetensors", "--format", "torchvision", "-o", "out").exit_code == 0
+    assert (
+        "Of its sides the central 0.875 is kept. The square is resized" in Path("out/README.md").read_text()
+    )
+
+
+def test_the_example_of_onnx_runs_with_what_its_extra_installs() -> None:
+    root = Path(contrasweep.__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    imported = set(re.findall(r"^(?:import|from) (\w+)", as_onnx._EXAMPLE, re.MULTILINE))
+    named = {re.split(r"[>=<]", requirement)[0] for requirement in extras["onnx"]}
+    assert imported <= named
 
 
 def test_the_card_of_a_snapshot_says_after_which_epoch_it_was_taken(export: Command) -> None:

@@ -133,7 +133,7 @@ def test_the_summary_says_so(swept: tuple[Path, "subprocess.CompletedProcess[str
     said = " ".join((done.stdout + done.stderr).split())
     assert "4 completed" in said
     assert "5 failed" in said
-    assert "5 trials failed" in done.stderr
+    assert "5 trials ended with an error" in done.stderr
     assert "this trial always fails" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr, "Ray keeps its stacks to itself"
     assert not list((results / "checkpoints").rglob("*.pt"))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from contrasweep.tuning.reports.cost import Cost, cost_of
+from contrasweep.tuning.reports.cost import Cost, cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.final import mean_and_std
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import Summary
@@ -18,6 +18,17 @@ def test_what_a_study_cost(write_study, store) -> None:
     assert cost == Cost(trials=16.0, train=6.0, evaluate=3.0, wall=18.0, idle=2.0, slots=2, epochs=4)
     assert cost.other == 7.0
     assert cost.unused == 2 * (18 - 2) - 16
+
+
+def test_time_of_slots_and_time_by_the_clock_are_told_apart(write_study, store) -> None:
+    write_study([scored(), scored()])
+    cost = cost_of(read_study(store, "demo"))
+    rows = {what: time for what, time, _ in cost_table(cost).rows}
+    assert rows["no trial running"] == "2.0 s by the clock"
+    assert rows["a slot free while others ran"] == "16.0 s of slots"
+    drawn = draw_cost(cost)
+    assert drawn.layout.title.text == "Where 36.0 s of slots went: 2 slots, each 18.0 s by the clock"
+    assert "no trial in any slot 4.0 s" in drawn.layout.meta["alt"]
 
 
 def test_the_seeds_of_a_trial_share_its_slot(write_study, store) -> None:

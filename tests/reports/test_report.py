@@ -8,12 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.reports.comparison import budget_line, comparison_section
 from contrasweep.tuning.reports.report import report, watch_report, write_report
 from contrasweep.tuning.reports.rows import write_rows
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
-from tests.studies import scored
+from tests.studies import PlannedStudy, scored
 
 
 def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store, tmp_path: Path) -> None:
@@ -39,11 +40,22 @@ def test_a_damaged_file_is_named(write_study, store, tmp_path: Path) -> None:
     assert f"Left out, damaged: {damaged}" in report(store, ["demo"])
 
 
-def test_a_sweep_from_python_gets_its_command(write_study, store) -> None:
+def test_a_sweep_from_python_gets_its_command(store, tmp_path: Path) -> None:
+    asked = {"trials": 9, "epochs": 2, "concurrency": 1, "seeds": 2, "keep_weights": 3, "name": "demo"}
+    plan = plan_sweep("fair-cclk", "colour-digits", results=tmp_path / "results", **asked)
+    PlannedStudy(plan).write(scored(values={}))
+    html = report(store, ["demo"])
+    command = "contrasweep sweep fair-cclk --data colour-digits --trials 9 --metric val.accuracy --seeds 2"
+    assert f"{command} --epochs 2 --concurrency 1 --keep-weights 3" in html
+    assert "The sweep was started from Python; this is the same as a command." in html
+
+
+def test_a_sweep_from_python_with_a_space_of_its_own_has_no_command(write_study, store) -> None:
     write_study([scored()], command="", experiment={"epochs": 3})
     html = report(store, ["demo"])
-    assert "contrasweep sweep fair-cclk --data colour-digits --trials 1 --sampler tpe" in html
-    assert "--epochs 2" in html
+    assert "with a search space or with configurations of its own" in html
+    assert "contrasweep sweep fair-cclk --data" not in html
+    assert "contrasweep run demo" in html
 
 
 def test_equal_budgets_are_stated(write_study, store) -> None:

@@ -18,7 +18,7 @@ from contrasweep.tuning.reports.sections import state_line, study_sections
 from contrasweep.tuning.results.selection import front_trials
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.results.trials import Curve
-from tests.studies import Run, scored
+from tests.studies import Run, WrittenStudy, make_final_record, scored
 
 CATEGORICAL = {
     "kernel": {"choice": ["rbf", "cosine", "linear"], "default": "rbf"},
@@ -119,12 +119,13 @@ def test_final_runs_with_their_control(write_study, write_final, store) -> None:
     write_study([scored()])
     write_final([(0.90, 0.80), (0.92, 0.82), (0.94, 0.84)])
     final = by_title(read_study(store, "demo"))["Final runs"]
-    (table,) = final.tables
+    table, differences = final.tables
     assert table.rows == [
         ("fair-cclk, trial 0", 3, "0.920 ± 0.020"),
         ("untrained", 3, "0.820 ± 0.020"),
     ]
-    assert "seeds (1, 2, 3)" in final.text
+    assert final.text.startswith("The selected configuration (trial 0) on fresh seeds (1, 2, 3)")
+    assert [row[:2] for row in differences.rows] == [("untrained", "+0.1 ± 0")]
     assert "Too few" not in final.text
 
 
@@ -141,6 +142,41 @@ def test_the_final_runs_that_are_compared_are_those_of_the_best_trial_that_has_a
     assert final.encoder == "fair-cclk, trial 2"
     assert final.scores["accuracy"].mean == pytest.approx(0.8)
     assert control.scores["accuracy"].mean == 0.5
+
+
+def test_final_runs_of_the_defaults_are_told_from_those_of_the_best(write_study, store, location) -> None:
+    defaults = {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.1}
+    write_study([scored([0.5, 0.7], values=defaults), scored([0.5, 0.8])])
+    names = ("test.accuracy", "test.untrained_accuracy")
+    runs = [
+        Run(trial, seed, final=dict(zip(names, (score + seed / 100, 0.5), strict=True)), phase="final")
+        for trial, score in ((0, 0.7), (1, 0.8))
+        for seed in (1, 2, 3)
+    ]
+    WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
+    found = study_sections(read_study(store, "demo"))
+    (beaten, _) = found[0].tables
+    assert [row[::2] for row in beaten.rows] == [
+        ("best: trial 1", "0.820 ± 0.010 (n = 3)"),
+        ("defaults: trial 0", "0.720 ± 0.010 (n = 3)"),
+        ("untrained encoder", "0.5 ± 0 (n = 3)"),
+    ]
+    final = next(one for one in found if one.title == "Final runs")
+    assert final.text.startswith("The selected configuration (trial 1), the defaults (trial 0) on fresh")
+    table, differences = final.tables
+    assert [row[0] for row in table.rows] == [
+        "fair-cclk, trial 1",
+        "fair-cclk, trial 0 (the defaults)",
+        "untrained",
+    ]
+    assert differences.title == "Test accuracy: fair-cclk, trial 1 minus each baseline, seed by seed"
+    assert [row[0] for row in differences.rows] == ["fair-cclk, trial 0", "untrained"]
+    assert "Holm's correction for 2 comparisons" in differences.note
+    assert [str(name) for name in dict.fromkeys(trace.name for trace in final.figures[0].data)] == [
+        "trial 1",
+        "trial 0",
+        "untrained",
+    ]
 
 
 def test_two_final_runs_are_too_few(write_study, write_final, store) -> None:

@@ -10,10 +10,10 @@ from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.reports.matplotlib_figures import draw_study
+from contrasweep.tuning.results.failures import common_error, kinds_of_errors
 from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import (
-    common_error,
     epoch_means,
     experiment_of,
     trial_outcomes,
@@ -83,9 +83,23 @@ def test_a_trial_s_experiment_is_what_its_settings_resolve_to(method: str, datas
 def test_the_error_of_most_trials_is_told_by_its_last_line_and_how_many_had_it() -> None:
     errors = ["lost", None, "Traceback\nValueError: at 0.5, step 3", "ValueError: at 1e-3, step 40"]
     other = ["loss nan: m with {'kernel': 'rbf'}", "loss nan: m with {'kernel': 'cosine', 'lam': 1}"]
-    assert common_error(other) == f"{other[0]} (2 of 2)"
+    assert common_error(other) == "loss nan: m (2 of 2)", "the values of one trial are not those of both"
+    assert common_error(other[:1] * 2) == f"{other[0]} (2 of 2)"
     assert common_error(errors) == "ValueError: at 0.5, step 3 (2 of 4)"
     assert common_error([None, None]) is None
+
+
+def test_errors_that_differ_in_numbers_and_values_are_one_kind() -> None:
+    errors = [
+        "loss nan at step 3: m with {'lam': 1e-3}",
+        None,
+        "killed",
+        "loss nan at step 17: m with {'lam': 2}",
+    ]
+    assert kinds_of_errors(errors) == [(2, "loss nan at step 3: m"), (1, "killed")]
+    traced = "Traceback\n  line 12\nKeyError: 'a'"
+    assert kinds_of_errors([traced, traced.replace("12", "40"), "  "]) == [(2, traced)]
+    assert kinds_of_errors([]) == []
 
 
 def test_a_mean_needs_every_seed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.search.axes import axes_of, strata_of
-from contrasweep.tuning.sensitivity.analyse import analyse
+from contrasweep.tuning.sensitivity.analyse import ForestResults, analyse
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.record import FinalRecord
@@ -162,9 +162,10 @@ def test_a_handful_of_trials_is_too_few_and_no_error(study: _Study, trials: int)
         study.add(trial, 0.6 + trial / 10)
     (found,) = analyse(study.store, [STUDY]).studies
     end = found.end
+    assert end.forest == ForestResults(end.forest.surrogate, end.forest.interactions), "nothing is drawn"
     parts = (
-        end.surrogate,
-        end.interactions,
+        end.forest.surrogate,
+        end.forest.interactions,
         end.effects,
         found.fidelity,
         found.tunability,

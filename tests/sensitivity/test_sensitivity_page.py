@@ -53,7 +53,7 @@ def test_tables_are_whole_and_are_read_back(found: Sensitivity, tmp_path: Path) 
     paths = {path.stem: path for path in write_csv(tables, tmp_path / "csv")}
     with paths["marginals"].open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    curve = next(m for m in found.studies[0].end.marginals if m.axis.name == "lr")
+    curve = next(m for m in found.studies[0].end.forest.marginals if m.axis.name == "lr")
     read = [float(row["mean"]) for row in rows if row["parameter"] == "lr"]
     assert read == curve.mean.tolist()
     assert {row["condition"] for row in rows if row["parameter"] == "sigma2"} == {"kernel rbf"}
@@ -86,7 +86,7 @@ def test_a_stopped_search_opens_with_what_its_rungs_say(stopped_search: Sensitiv
 
 def test_each_rung_of_a_stopped_search_has_its_button_and_its_rows(stopped_search: Sensitivity) -> None:
     (one,) = stopped_search.studies
-    told = [stage for stage in one.stages if stage.marginals]
+    told = [stage for stage in one.stages if stage.forest.marginals]
     assert [stage.stage.epoch for stage in told][:2] == [1, 3]
     sections = {section.title: section for section in sensitivity_sections(one)}
     for title in ("Importance", "One parameter at a time", "Two parameters together"):

@@ -187,11 +187,11 @@ def test_nothing_depends_on_how_trials_are_numbered(monkeypatch: pytest.MonkeyPa
         curve=study.curve[order],
     )
     (one,), (other,) = analyse_observations([study]).studies, analyse_observations([shuffled]).studies
-    for first, second in zip(one.end.marginals, other.end.marginals, strict=True):
+    for first, second in zip(one.end.forest.marginals, other.end.forest.marginals, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
         np.testing.assert_array_equal(first.error, second.error)
     assert one.end.importances == other.end.importances
-    assert one.end.shares == other.end.shares
+    assert one.end.forest.shares == other.end.forest.shares
     assert one.end.effects == other.end.effects
     assert one.tunability == other.tunability
     assert not isinstance(one.budget, TooFew)

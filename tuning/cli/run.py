@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import (
     RESULTS,
@@ -184,6 +185,7 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
+    from contrasweep.tuning.results.best import NOT_BEATEN
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
     from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, score_names
 
@@ -200,7 +202,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         return
     names = score_names(summaries)
     if all(one.held == len(one.rows) + one.failed for one in done):
-        remark(f"Nothing was left to train: the store held all {len(every.rows)} runs.")
+        remark(f"Nothing was left to train: the store held all {counted(len(every.rows), 'run')}.")
     print_rows(
         f"{every.study}: mean ± sample standard deviation over fresh seeds",
         [summary_columns(row.encoder, row.scores, names, main_score(names)) for row in summaries],
@@ -210,11 +212,11 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     for one in done:
         if one.failed:
             hint = f"`{show_command(one.study, results)}` says why."
-            warn(f"{one.failed} runs of {one.study} failed; {hint}")
+            warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     trained = [row for row in summaries if not row.encoder.startswith(UNTRAINED)]
     untrained = [row for row in summaries if row.encoder.startswith(UNTRAINED)]
     if untrained and max(r.accuracy.mean for r in trained) <= max(r.accuracy.mean for r in untrained):
-        warn("training did not beat the untrained encoder.")
+        warn(f"{NOT_BEATEN}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 

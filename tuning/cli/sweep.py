@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -310,12 +311,13 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
     plan = plans[0]
     if len(plans) == 1:
         remark(
-            f"Study {plan.name}: {plan.trials} trials of {plan.method} on {plan.dataset}, "
+            f"Study {plan.name}: {counted(plan.trials, 'trial')} of {plan.method} on {plan.dataset}, "
             f"{plan.resources.concurrency} at once; results in {plan.results}"
         )
     else:
         names = ", ".join(plan.name for plan in plans)
-        remark(f"Studies {names}: {plan.trials} trials each on {plan.dataset}; results in {plan.results}")
+        each = f"{counted(plan.trials, 'trial')} each on {plan.dataset}"
+        remark(f"Studies {names}: {each}; results in {plan.results}")
     say_what_runs(plans)
     from contrasweep.tuning.ray.sweep import run_sweep
     from contrasweep.tuning.ray.sweep_group import sweep_group

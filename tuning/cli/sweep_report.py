@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
 from contrasweep.tuning.cli.studies import failed_trials, selected_content, selected_row
@@ -24,11 +25,11 @@ MOST_FAILURES = 5
 
 def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
     """Say where a plan differs from what was asked for, and which earlier studies it starts from."""
-    from contrasweep.tuning.planning.resources import counted
-
     for plan in plans:
         if trials is not None and plan.trials < trials:
-            warn(f"the grid has {plan.trials} points: {plan.trials} trials, each point once, not {trials}.")
+            warn(
+                f"the grid has {counted(plan.trials, 'point')}: each is one trial, so there are not {trials}."
+            )
         at_once = plan.resources.concurrency
         if concurrency is not None and at_once < min(concurrency, plan.trials):
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
@@ -75,10 +76,10 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
     say_what_runs(plans)
     for plan, one in zip(plans, told, strict=True):
         print_rows(
-            f"{plan.method} on {plan.dataset}: the first of {plan.trials} trials",
+            f"{plan.method} on {plan.dataset}: the first of {counted(plan.trials, 'trial')}",
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
-            footer=f"{plan.resources.concurrency} trials at once, {plan.resources.in_words}; "
-            f"at most {one['epochs_at_most']} epochs in all{_time_in_words(one)}"
+            footer=f"{counted(plan.resources.concurrency, 'trial')} at once, {plan.resources.in_words}; "
+            f"at most {counted(one['epochs_at_most'], 'epoch')} in all{_time_in_words(one)}"
             + ("" if plan.scheduler == "none" else f", fewer as {plan.scheduler} stops weak trials")
             + (". Later proposals depend on results." if sampler_of(plan.sampler).learns else "."),
         )
@@ -125,7 +126,7 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
         print_json({"study": plan.name, "counts": dict(result.counts), "best": best, "failed": failed})
         return
     rows = [selected_row(trial) for trial in selected]
-    title = f"{plan.name}: {best_name(plan.metric)} of {plan.trials} trials"
+    title = f"{plan.name}: {best_name(plan.metric)} of {counted(plan.trials, 'trial')}"
     print_rows(title, rows, footer=_footer(plan, result.counts))
     if told := collapsed_trials(trial_outcomes(store.trials(plan.name), store.study(plan.name))):
         warn(told)
@@ -134,7 +135,8 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     if not selected[0].beats_untrained:
         warn("no trial beats the untrained encoder it started from.")
     if result.counts.get("failed"):
-        warn(f"{result.counts['failed']} trials failed (`{show_command(plan.name, plan.results)}`):")
+        failures, show = counted(result.counts["failed"], "trial"), show_command(plan.name, plan.results)
+        warn(f"{failures} ended with an error (`{show}`):")
         for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
             tell(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: {best_command(plan.name, plan.results)}")
@@ -147,7 +149,7 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     seeds = f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
     return (
         f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
-        f"{plan.experiment.epochs} epochs at most; "
+        f"{counted(plan.experiment.epochs, 'epoch')} at most; "
         f"{rule_in_words(plan.metric)}{appended(plan.keep)}, "
         "on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
@@ -178,13 +180,15 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         print_json({"group": prefix, "best": rows, "failed": failed})
     elif rows:
         plan = done.results[0].plan
-        least, most = min(trials := [one.plan.trials for one in done.results]), max(trials)
-        begun = f"The same budget each: {most}" if least == most else f"{least} to {most}"
+        planned = [one.plan.trials for one in done.results]
+        least, most = min(planned), max(planned)
+        trials = counted(most, "trial")
+        begun = f"The same budget each: {trials}" if least == most else f"{least} to {trials}"
         print_rows(
             f"{prefix}: the best trial of each method on {plan.dataset}",
             [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
-            footer=f"{begun} trials of {plan.experiment.epochs} epochs at most, "
-            f"{plan.seeds} seed{'s' * (plan.seeds > 1)} per trial. These are validation scores, "
+            footer=f"{begun} of {counted(plan.experiment.epochs, 'epoch')} at most, "
+            f"{counted(plan.seeds, 'seed')} per trial. These are validation scores, "
             "which are optimistic: test them on fresh seeds.",
         )
         if any(row["failed"] for row in rows):

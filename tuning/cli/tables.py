@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.completion import complete_tables
 from contrasweep.tuning.cli.options import (
     RESULTS,
@@ -150,6 +151,7 @@ def table(
     remark("Loading torch ...")
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
+    from contrasweep.tuning.tables.compare import not_beaten
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
     from contrasweep.tuning.tables.results import save_results
@@ -167,18 +169,22 @@ def table(
         asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
         on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
         _say_where(**on)
+    stored = StoredRuns(ResultsStore(results))
     if dry_run:
-        _print_plan(plan, json)
+        _print_plan(plan, stored, data_root, json)
         return
     failed: Mapping[str, str] = {}
     if on is not None:
         with progress_line() as line:
             failed = _run(plan, line, results=results, data_root=data_root, **on)
-    stored = StoredRuns(ResultsStore(results))
+        # What was read before the runs lacks them.
+        stored = StoredRuns(ResultsStore(results))
     found = collect(plan, stored, data_root)
     # Claims may read other stored tables of the same scale.
     verdicts = judge_all(found, collect_others(plan, stored, data_root))
     _write(found, verdicts, format_, output, json)
+    if told := not_beaten(found):
+        warn(f"{told}.")
     for study, why in failed.items():
         warn(f"{study}: {why}")
     _refuse_nothing(plan, found, run)
@@ -233,7 +239,7 @@ def _run(plan: "TablePlan", line: Shown, **on: Any) -> Mapping[str, str]:
     failed = run_table(plan, command=command_line(), show=show, **on)
     if not trained and not failed:
         line.clear()
-        remark(f"Nothing was left to train: the store held all {plan.runs} runs.")
+        remark(f"Nothing was left to train: the store held all {counted(plan.runs, 'run')}.")
     return failed
 
 
@@ -259,7 +265,9 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
         raise SweepFailed(f"nothing of table {plan.table.id} was measured: {'; '.join(gaps) or plan.state}")
 
 
-def _print_plan(plan: "TablePlan", as_json: bool) -> None:
+def _print_plan(plan: "TablePlan", stored: "StoredRuns", data_root: Path | None, as_json: bool) -> None:
+    from contrasweep.tuning.tables.remaining import remaining
+
     if plan.table.run.information is not None and not as_json:
         say(f"{plan.table.id}: facts of {plan.table.run.information}, no run")
         return
@@ -271,14 +279,17 @@ def _print_plan(plan: "TablePlan", as_json: bool) -> None:
         }
         for cell in plan.chosen
     ]
+    left = remaining(plan, stored, data_root)
     if as_json:
-        print_json({"table": plan.table.id, "runs": plan.runs, "seconds": plan.seconds, "cells": rows})
+        counts = {"runs": plan.runs, "stored": left.stored, "missing": left.missing}
+        costs = {"seconds": plan.seconds, "seconds_missing": left.seconds}
+        print_json({"table": plan.table.id, **counts, **costs, "cells": rows})
         return
-    budget = f" and {plan.trials} trials a row" if plan.tuned else ""
+    budget = f" and {counted(plan.trials, 'trial')} a row" if plan.tuned else ""
     print_rows(
         f"{plan.table.id}, {plan.scale} scale: {plan.state}",
         rows,
-        footer=f"{plan.runs} final runs, {plan.seeds} of each cell{budget}; one core: {_cost(plan)}",
+        footer=f"{counted(plan.runs, 'final run')}, {plan.seeds} of each cell{budget}: {left.in_words}",
     )
 
 

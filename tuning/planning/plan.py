@@ -9,6 +9,7 @@ from typing import Any
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
+from contrasweep.names import counted
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
@@ -119,7 +120,7 @@ class SweepPlan:
 
     @property
     def _budget(self) -> str:
-        trials = f"{self.trials:,} trials of at most {self.experiment.epochs} epochs"
+        trials = f"{counted(self.trials, 'trial')} of at most {counted(self.experiment.epochs, 'epoch')}"
         return f"{trials}, {self.resources.concurrency} at once, {self.resources.in_words}"
 
     @property

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from contrasweep.machine import available_cores, available_gpus
+from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.training.devices import AUTO, check_device_name
@@ -140,7 +141,7 @@ def resources_for(
         allowed = min(allowed, fit)
     cut = _cut(asked, allowed, most)
     if not fit or (machine is not None and cut.concurrency > fit):
-        trials = f"{cut.concurrency} trials at once" if fit else "trials"
+        trials = f"{counted(cut.concurrency, 'trial')} at once" if fit else "trials"
         lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
         raise InputError(
             f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
@@ -174,11 +175,6 @@ def check_counts(concurrency: int | None, cpus: int | None, workers: int | None)
     """Raise InputError unless each of the given numbers is a count."""
     for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
         check_count(what, count)
-
-
-def counted(number: int, what: str) -> str:
-    """Return `1 cpu`, `2 cpus`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:

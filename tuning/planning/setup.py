@@ -4,11 +4,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from contrasweep.data import DatasetFacts
+from contrasweep.names import counted
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, ViewSettings
 from contrasweep.tuning.methods.metrics import OF_VIEWS, VALIDATION
 from contrasweep.tuning.objectives.prepared import spec_for
-from contrasweep.tuning.planning.resources import counted
 from contrasweep.tuning.planning.weights import weights_in_words
 
 FEW_IMAGES = 100

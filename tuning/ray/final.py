@@ -30,8 +30,8 @@ from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
 from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
-from contrasweep.tuning.results.trials import common_error
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import FinalScores

@@ -32,9 +32,9 @@ from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_call, resume_command, show_command
+from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
-    common_error,
     epoch_means,
     merit_of,
     merits,

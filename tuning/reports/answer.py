@@ -3,10 +3,12 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
+from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import selected_rows
+from contrasweep.tuning.reports.final import runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
@@ -113,8 +115,11 @@ def _against_defaults(data: StudyData, best: TrialResult) -> str:
 
 def _spent(data: StudyData) -> str:
     cost = cost_of(data)
-    trials = f"{len(data.trials):,} of {data.planned:,} trials, {cost.epochs:,} epochs of training"
-    return f"Spent: {trials}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
+    trials = f"{len(data.trials):,} of {counted(data.planned, 'trial')}"
+    epochs = f"{counted(cost.epochs, 'epoch')} of training"
+    return (
+        f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
+    )
 
 
 def _scores(data: StudyData) -> Table:
@@ -127,18 +132,21 @@ def _scores(data: StudyData) -> Table:
         rows.append((f"defaults: trial {defaults.number}", _mean(data.by_seed(defaults, metric))))
     rows.append(("untrained encoder", _mean(data.untrained_by_seed(best, metric))))
     title = "The best, and what it has to beat"
-    runs = selected_rows(data)
-    if not runs or runs[0]["trial"] != best.number:
+    trials = [best.number] if defaults is None or len(rows) == 2 else [best.number, defaults.number]
+    tested = [_tested_scores(data, trial) for trial in trials]
+    if not any(tested):
         return Table(title, ("configuration", metric), rows)
-    by_encoder = scores_by_seed(runs)
-    tested = [
-        _mean(next(iter(by_encoder.values()))),
-        *[None] * (len(rows) - 2),
-        _mean(by_encoder.get(UNTRAINED, {})),
-    ]
-    column = f"test.{main_score(list(summarise_runs(runs)[0].scores))}, n = {len(runs)}"
-    whole = [(*row, score) for row, score in zip(rows, tested, strict=True)]
-    return Table(title, ("configuration", metric, column), whole)
+    score = main_score(list(summarise_runs(selected_rows(data))[0].scores))
+    untrained = next((found[UNTRAINED] for found in tested if UNTRAINED in found), {})
+    cells = [*(_with_n(next(iter(found.values()), {})) for found in tested), _with_n(untrained)]
+    whole = [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
+    return Table(title, ("configuration", metric, f"test.{score}"), whole)
+
+
+def _tested_scores(data: StudyData, trial: int) -> Mapping[str, Scores]:
+    """Return the test scores of a trial by seed, then those of its untrained encoder; empty without runs."""
+    runs = runs_of(data, trial)
+    return scores_by_seed(runs) if runs else {}
 
 
 def _values(data: StudyData, best: TrialResult) -> Table:
@@ -147,6 +155,10 @@ def _values(data: StudyData, best: TrialResult) -> Table:
     names = [parameter.name for parameter in data.space.searched]
     rows = [(name, cell_text(best.values.get(name)), cell_text(defaults.get(name))) for name in names]
     return Table(f"The configuration of trial {best.number}", ("parameter", "best", "default"), rows)
+
+
+def _with_n(scores: Scores) -> str | None:
+    return f"{_mean(scores)} (n = {len(scores)})" if scores else None
 
 
 def _mean(scores: Scores) -> str | None:
@@ -179,9 +191,9 @@ def _added(own: Scores, untrained: Scores) -> str:
     interval = None if difference is None else mean_interval(difference)
     if difference is None or interval is None or difference.n < FEW_SEEDS:
         n = 0 if difference is None else difference.n
-        return f"Too few to tell: {n} seed{'s' * (n != 1)}."
+        return f"Too few to tell: {counted(n, 'seed')}."
     mean, between = difference.mean, f"95 % interval, seed by seed: {interval_text(interval)}"
     if mean <= 0:
-        return f"Training did not beat the untrained encoder: {cell_text(mean)} ({between})."
+        return f"{NOT_BEATEN.capitalize()}: {cell_text(mean)} ({between})."
     unsure = ", which may be nothing" if interval[0] <= 0 else ""
     return f"Training adds {cell_text(mean)} ({between}){unsure}."

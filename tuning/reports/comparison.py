@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import selected_runs
@@ -30,9 +31,13 @@ def budget_line(studies: Sequence[StudyData]) -> str:
     budgets = {(data.planned, _epochs(data), data.search.scheduler) for data in studies}
     if len(budgets) == 1:
         trials, epochs, scheduler = budgets.pop()
-        return f"Equal budgets: {trials:,} trials of at most {epochs} epochs each, scheduler {scheduler}."
-    each = "; ".join(f"{d.name} {d.planned:,} trials of at most {_epochs(d)} epochs" for d in studies)
+        return f"Equal budgets: {_budget(trials, epochs)} each, scheduler {scheduler}."
+    each = "; ".join(f"{data.name} {_budget(data.planned, _epochs(data))}" for data in studies)
     return f"The budgets differ, so a larger one may have won by its size: {each}."
+
+
+def _budget(trials: int, epochs: int) -> str:
+    return f"{counted(trials, 'trial')} of at most {counted(epochs, 'epoch')}"
 
 
 def _cautions(studies: Sequence[StudyData]) -> list[str]:

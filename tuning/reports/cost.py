@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.durations import Span, covered, in_words
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
@@ -76,10 +77,18 @@ def cost_table(cost: Cost) -> Table:
         )
     ]
     rows += [
-        ("all trials together", in_words(cost.trials), f"{cost.epochs:,} epochs trained"),
-        ("wall-clock", in_words(cost.wall), f"at most {cost.slots} trials at once"),
-        ("no trial running", in_words(cost.idle), "starting Ray, and pauses"),
-        ("a slot free while others ran", in_words(cost.unused), "between trials, and at the end"),
+        ("all trials together", in_words(cost.trials), f"{counted(cost.epochs, 'epoch')} trained"),
+        (
+            "the whole study",
+            f"{in_words(cost.wall)} by the clock",
+            f"at most {counted(cost.slots, 'trial')} at once",
+        ),
+        ("no trial running", f"{in_words(cost.idle)} by the clock", "starting Ray, and pauses"),
+        (
+            "a slot free while others ran",
+            f"{in_words(cost.unused)} of slots",
+            "between trials, and at the end",
+        ),
     ]
     note = (
         "Training and probes are summed over all recorded epochs, a trial's time is that of its last "
@@ -95,9 +104,10 @@ def draw_cost(cost: Cost) -> go.Figure:
         ("probes", cost.evaluate, SKY),
         ("data, checkpoints, store", cost.other, GREEN),
         ("slot free", cost.unused, ORANGE),
-        ("no trial running", cost.slots * cost.idle, GREY),
+        ("no trial in any slot", cost.slots * cost.idle, GREY),
     ]
     total = sum(seconds for _, seconds, _ in parts)
+    each = f"{counted(cost.slots, 'slot')}, {'' if cost.slots == 1 else 'each '}{in_words(cost.wall)}"
     figure = go.Figure()
     for name, seconds, colour in parts:
         label, hover = f"{name} {seconds / total:.0%}", f"{name}: {in_words(seconds)}<extra></extra>"
@@ -105,13 +115,13 @@ def draw_cost(cost: Cost) -> go.Figure:
             y=["slots"], x=[seconds], orientation="h", name=label, marker_color=colour, hovertemplate=hover
         )
     return figure.update_layout(
-        title=f"Where {in_words(total)} of {cost.slots} slots went",
+        title=f"Where {in_words(total)} of slots went: {each} by the clock",
         barmode="stack",
         height=240,
         xaxis={"ticksuffix": " s"},
         yaxis={"visible": False},
         legend={"traceorder": "normal"},
-        meta={"alt": "Share of the slots' time: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},
+        meta={"alt": f"Time of {each} by the clock: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.best import best_name, merit, pareto_front
@@ -110,8 +111,8 @@ def draw_curves(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
         yaxis_title=data.rung_metric,
         hovermode="closest",
         meta={
-            "alt": f"Learning curves of {len(drawn)} trials of {data.name}: {data.rung_metric} by epoch, "
-            "coloured by how each trial ended; the tables of this page hold the scores."
+            "alt": f"Learning curves of {counted(len(drawn), 'trial')} of {data.name}: {data.rung_metric} "
+            "by epoch, coloured by how each trial ended; the tables of this page hold the scores."
         },
     )
     return _whole_numbers(figure)
@@ -268,7 +269,7 @@ def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
     reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else "none has completed yet"
     untrained = data.untrained_score(data.metric)
     control = "" if untrained is None else f"; the untrained encoder has {number_text(untrained)}"
-    return f"Scores of {len(data.trials)} trials of {data.name}: {reached}{control}."
+    return f"Scores of {counted(len(data.trials), 'trial')} of {data.name}: {reached}{control}."
 
 
 def _whole_numbers(figure: go.Figure) -> go.Figure:

@@ -5,19 +5,22 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.columns import unit_note
+from contrasweep.tuning.results.best import NOT_BEATEN
+from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title, unit_note
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
     FinalSummary,
     main_score,
     score_names,
+    scores_by_seed,
     summarise_runs,
 )
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.statistics import FEW_SEEDS
+from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
 
 _TEST = "metric.test."
 
@@ -32,13 +35,15 @@ def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | 
 def selected_rows(data: StudyData) -> list[Mapping[str, Any]]:
     """Return the completed final runs of the best trial of the search that has any.
 
-    Other trials may have some too: because of `--top`, or because the search was extended later.
+    Other trials may have some too: the defaults, those of `--top`, or because the search was extended later.
     """
     rows = _completed(data)
-    tested = {row["trial"] for row in rows}
-    ranked = [one.number for one in data.ranked if one.number in tested]
-    trial = next(iter([*ranked, *(row["trial"] for row in rows)]), None)
-    return [row for row in rows if row["trial"] == trial]
+    return runs_of(data, rows[0]["trial"]) if rows else []
+
+
+def runs_of(data: StudyData, trial: int) -> list[Mapping[str, Any]]:
+    """Return the completed final runs of a trial."""
+    return [row for row in _completed(data) if row["trial"] == trial]
 
 
 def final_section(data: StudyData) -> Section | None:
@@ -48,7 +53,7 @@ def final_section(data: StudyData) -> Section | None:
     rows = _completed(data)
     title = "Final runs"
     if not rows:
-        return Section(title, f"None of the {len(data.final_rows)} final runs has completed.")
+        return Section(title, f"None of {counted(len(data.final_rows), 'final run')} has completed.")
     summaries = summarise_runs(rows)
     names = score_names(summaries)
     table = Table(
@@ -56,7 +61,7 @@ def final_section(data: StudyData) -> Section | None:
         ("encoder", "n", *(f"test {name.replace('_', ' ')}" for name in names)),
         [
             (
-                summary.encoder,
+                _named(summary.encoder, data),
                 max(score.n for score in summary.scores.values()),
                 *(mean_and_std(summary.scores.get(name)) for name in names),
             )
@@ -65,11 +70,41 @@ def final_section(data: StudyData) -> Section | None:
         unit_note(names),
     )
     score = main_score(names)
-    return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], [table])
+    tables = [table, *_differences(rows, score)]
+    return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], tables)
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
-    return [row for row in data.final_rows if row["status"] == "completed"]
+    """Return the completed final runs, those of the best trial of the search first."""
+    places = {one.number: place for place, one in enumerate(data.ranked)}
+    rows = [row for row in data.final_rows if row["status"] == "completed"]
+    return sorted(rows, key=lambda row: places.get(row["trial"], len(places)))
+
+
+def _differences(rows: Sequence[Mapping[str, Any]], score: str) -> list[Table]:
+    """Return the table that `contrasweep run` prints: the first configuration against each other encoder."""
+    compared = compare_first(scores_by_seed(rows))
+    listed = difference_rows(compared)
+    if not listed:
+        return []
+    return [Table.of(difference_title(compared, score), listed, difference_note(compared))]
+
+
+def _named(encoder: str, data: StudyData) -> str:
+    """Return the name of an encoder of `summarise_runs`, and whether its trial ran the defaults."""
+    defaults = data.defaults
+    ours = defaults is not None and encoder.endswith(f", trial {defaults.number}")
+    return f"{encoder} (the defaults)" if ours else encoder
+
+
+def _role(trial: int, data: StudyData) -> str:
+    """Return what a trial is to the search: its best, its defaults, both or neither."""
+    defaults = data.defaults
+    roles = [
+        *(["the selected configuration"] if data.ranked and data.ranked[0].number == trial else []),
+        *(["the defaults"] if defaults is not None and defaults.number == trial else []),
+    ]
+    return f"{' and '.join(roles)} (trial {trial})" if roles else f"trial {trial}"
 
 
 def _said(
@@ -77,12 +112,13 @@ def _said(
 ) -> str:
     seeds = sorted({row["seed"] for row in rows})
     failed = sum(row["status"] == "failed" for row in data.final_rows)
+    roles = ", ".join(_role(trial, data) for trial in dict.fromkeys(row["trial"] for row in rows))
     said = (
-        "The selected configuration on fresh seeds "
-        f"({', '.join(map(str, seeds))}), trained on all training data; the test split is read once a run."
+        f"{roles[0].upper()}{roles[1:]} on fresh seeds ({', '.join(map(str, seeds))}), trained on all "
+        "training data; the test split is read once a run."
     )
     if failed:
-        said += f" {failed} runs failed and are not counted."
+        said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."
     scores = {s.encoder: s.scores[score] for s in summaries if score in s.scores}
     untrained = scores.pop(UNTRAINED, None)
     best = max(scores.values(), key=lambda summary: summary.mean, default=None)
@@ -91,13 +127,13 @@ def _said(
     if min(best.n, untrained.n) < FEW_SEEDS:
         return f"{said} Too few to tell: {best.n} trained, {untrained.n} untrained runs."
     if best.mean <= untrained.mean:
-        return f"{said} Training did not beat the untrained encoder."
+        return f"{said} {NOT_BEATEN.capitalize()}."
     return said
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
     figure = go.Figure()
-    trials = sorted({row["trial"] for row in rows})
+    trials = dict.fromkeys(row["trial"] for row in rows)
     groups = [(f"trial {t}", [r for r in rows if r["trial"] == t], score) for t in trials]
     groups.append((UNTRAINED, list({row["seed"]: row for row in rows}.values()), f"{UNTRAINED}_{score}"))
     for i, (name, runs, column) in enumerate(groups):
@@ -120,6 +156,9 @@ def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
         height=150 + 45 * len(groups),
         xaxis_title=f"test.{score}",
         yaxis={"autorange": "reversed"},
-        meta={"alt": f"test.{score} of each of {len(rows)} final runs; the table below has their means."},
+        meta={
+            "alt": f"test.{score} of each of {counted(len(rows), 'final run')}; "
+            "the table below has their means."
+        },
     )
     return figure

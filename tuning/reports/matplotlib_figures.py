@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
 from contrasweep.tuning.reports.style import COLOURS, GREY
@@ -48,7 +49,9 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     right.set(xlabel="trial", ylabel=data.metric, title=best_name(data.metric))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
-    _save(figure, f"{data.record.method} on {data.record.dataset}: {len(data.curves)} trials", path)
+    _save(
+        figure, f"{data.record.method} on {data.record.dataset}: {counted(len(data.curves), 'trial')}", path
+    )
 
 
 def draw_cluster_curve(curve: "InformationCurve", title: str, path: Path) -> None:

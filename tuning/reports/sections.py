@@ -1,13 +1,11 @@
 """The sections of a report on one study."""
 
-import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
+from contrasweep.names import counted
 from contrasweep.tuning.experiment.conditions import appended
-from contrasweep.tuning.reports.answer import FINAL_SEEDS, answer_section
+from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
@@ -21,9 +19,11 @@ from contrasweep.tuning.reports.figures import (
 from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
+from contrasweep.tuning.reports.reproduce import reproduce_section
 from contrasweep.tuning.results.best import best_name, merit, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
-from contrasweep.tuning.results.commands import best_command, show_command
+from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.failures import kinds_of_errors
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
 from contrasweep.tuning.results.trials import trial_outcomes
@@ -35,6 +35,7 @@ MAX_FRONT = 1000
 TOP = 10
 MAX_ROWS = 50
 MAX_ERROR = 400
+NO_ERROR = "no error was recorded"
 FEW = 5
 """With fewer completed trials, the page says that they are too few to tell."""
 
@@ -64,7 +65,7 @@ def state_line(data: StudyData) -> str:
     state = {"ended": "The sweep has ended", "running": "The sweep is running"}.get(
         data.state, "The sweep was interrupted; --resume goes on"
     )
-    return f"{state}: {over:,} of {data.planned:,} trials are over ({endings or 'none has begun'})."
+    return f"{state}: {over:,} of {counted(data.planned, 'trial')} are over ({endings or 'none has begun'})."
 
 
 def _progress(data: StudyData) -> Section:
@@ -105,8 +106,7 @@ def _verdict(data: StudyData) -> str:
     else:
         said += f". It does not beat the encoder before training ({cell_text(best.untrained)})."
     if n < FEW:
-        some = "1 trial" if n == 1 else f"{n} trials"
-        said += f" Too few to tell how good the search could get: {some} completed."
+        said += f" Too few to tell how good the search could get: {counted(n, 'trial')} completed."
     seeds = max(len(trial.seeds) for trial in data.trials)
     if seeds == 1:
         said += " Each trial ran with one seed: neighbours in this table may owe their order to it."
@@ -203,15 +203,11 @@ def _failed(data: StudyData) -> Section:
     failed = [trial for trial in data.trials if trial.status == "failed"]
     if not failed:
         return Section("Failed trials", "None.")
-    # Errors that differ only in numbers are one kind.
-    kinds: dict[str, list[str]] = {}
-    for trial in failed:
-        error = _shortened(trial.error)
-        kinds.setdefault(re.sub(r"\d+(\.\d+)?", "#", error), []).append(error)
+    kinds = kinds_of_errors(trial.error or NO_ERROR for trial in failed)
     tables = []
     if len(kinds) < len(failed):
-        reasons = sorted(((len(kind), kind[0]) for kind in kinds.values()), key=lambda pair: -pair[0])
-        tables.append(Table("Errors", ("trials", "error, the first of its kind"), reasons[:TOP]))
+        reasons = [(count, _shortened(error)) for count, error in kinds[:TOP]]
+        tables.append(Table("Errors", ("trials", "error, the first of its kind"), reasons))
     shown, columns = failed[:MAX_ROWS], ("epoch", "error")
     note = (
         f"The first {MAX_ROWS}; `{show_command(data.name, data.results)}` lists all."
@@ -220,12 +216,12 @@ def _failed(data: StudyData) -> Section:
     )
     cells = [(trial.epoch, _shortened(trial.error)) for trial in shown]
     tables.append(_trial_table("Failed trials", data, shown, columns, cells, note))
-    said = f"{len(failed):,} of {len(data.trials):,} trials failed; the search went on without them."
+    said = f"{len(failed):,} of {counted(len(data.trials), 'trial')} failed; the search went on without them."
     return Section("Failed trials", said, tables=tables)
 
 
 def _shortened(error: str | None) -> str:
-    text = error or "no error was recorded"
+    text = error or NO_ERROR
     return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]} ..."
 
 
@@ -236,52 +232,6 @@ def _cost(data: StudyData) -> Section | None:
 
 def _text(*paragraphs: str) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
-
-
-def reproduce_section(data: StudyData) -> Section:
-    """Return the section with the commands of the sweep, of its best configuration and of its final runs."""
-    record = data.record
-    commands = [record.command or equivalent_command(data), *_final_commands(data)]
-    listed = "\n".join(f"    {command}" for command in commands)
-    revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
-    slots = data.search.at_once
-    order = (
-        ""
-        if slots == 1
-        else f"{slots} trials ran at once: what is proposed next depends on which of them ends first, so a "
-        "repeated sweep can take another path; --concurrency 1 always takes the same. "
-    )
-    origin = "" if record.command else "The sweep was started from Python; this is the same as a command. "
-    return Section(
-        "Reproduce",
-        f"{origin}{revision}{order}Equal settings and seeds give equal numbers on a CPU.\n\n{listed}\n\n"
-        f"Settings of every trial, space and versions: studies/{data.name}.json in the results folder.",
-    )
-
-
-def _final_commands(data: StudyData) -> list[str]:
-    """Return the command of the final runs, after the one that writes the file they take, if they take one.
-
-    Where they take the files of several studies, only a file with this study's name is known to be its own.
-    """
-    final = data.final_record
-    run = (final and final.command) or f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}"
-    files = [word for word in shlex.split(run) if word.endswith((".yaml", ".yml"))]
-    own = files if len(files) == 1 else [file for file in files if data.name in file]
-    return [*(best_command(data.name, data.results, file) for file in own[:1]), run]
-
-
-def equivalent_command(data: StudyData) -> str:
-    """Return a command line that does the same as a sweep that was started from Python."""
-    record = data.record
-    words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
-    for name in ("trials", "sampler", "grid_points", "scheduler", "metric", "seed", "concurrency"):
-        value = getattr(data.search, name)
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    for path, value in data.search.given.items():
-        words += ["--epochs", str(value)] if path == "epochs" else ["--set", f"{path}={_yaml(value)}"]
-    return shlex.join(words)
 
 
 def footer_lines(studies: Iterable[StudyData], written: str, *, mapped: bool = False) -> list[str]:
@@ -309,7 +259,7 @@ def _study_lines(data: StudyData) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed", "mode")}
     lines = [
-        f"n = {len(data.trials):,} trials, search seeds {_list(seeds)}"
+        f"n = {counted(len(data.trials), 'trial')}, search seeds {_list(seeds)}"
         + (f"; final runs: n = {len(data.final_rows)}, seeds {_list(final)}" if final else ""),
         f"Selection: {data.metric}, by {data.rung_metric} after every epoch; "
         + ", ".join(f"{name} {value}" for name, value in rules.items()),
@@ -325,7 +275,3 @@ def _study_lines(data: StudyData) -> list[str]:
 
 def _list(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds[:10])) + (" ..." if len(seeds) > 10 else "") or "none"
-
-
-def _yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,6 +13,9 @@ from contrasweep.tuning.methods.metrics import is_minimised
 RULE = "{extreme} {metric} at the last epoch among completed trials"
 """What best means, wherever a best trial is named; of equal ones, the earliest."""
 
+NOT_BEATEN = "training did not beat the untrained encoder"
+"""The warning where scores are no better than those before training; what follows may say which."""
+
 
 def merit(metric: str, value: float) -> float:
     """Return the merit of a value of `metric`; given a merit, return the value."""

@@ -1,12 +1,105 @@
 """The commands that messages and pages suggest."""
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from contrasweep.search_spaces import Space
+    from contrasweep.tuning.store import StudyRecord
 
 RESULTS: Final = "results"
 """The results folder that commands use where none is given."""
+
+
+SWEEP_OPTIONS: Final[Mapping[str, str]] = {
+    "trials": "--trials",
+    "metric": "--metric",
+    "sampler": "--sampler",
+    "grid_points": "--grid-points",
+    "scheduler": "--scheduler",
+    "asha_metric": "--asha-metric",
+    "eta": "--eta",
+    "grace": "--grace",
+    "seed": "--seed",
+    "seeds": "--seeds",
+    "storage": "--storage",
+    "warm_start": "--warm-start",
+    "given": "--set",
+    "concurrency": "--concurrency",
+    "cpus": "--cpus-per-trial",
+    "workers": "--workers",
+    "gpus": "--gpus-per-worker",
+    "max_failures": "--max-failures",
+    "trial_timeout": "--trial-timeout",
+    "budget": "--budget",
+    "stop_when": "--stop-when",
+    "keep_weights": "--keep-weights",
+    "keep": "--keep",
+}
+"""The option of `contrasweep sweep` for each field of a search."""
+
+NOT_WRITTEN: Final[Mapping[str, str]] = {
+    "rung_metric": "follows from the metric",
+    "mode": "has one value",
+    "enqueued": "a file holds them: a study that has some has no command",
+    "stop_from": "an extension sets it",
+    "data_root": "a path of the machine where the study ran",
+    "validation_images": "follows from the dataset",
+}
+"""The fields of a search that `sweep_command` does not write, and why."""
+
+_ALWAYS: Final = ("trials", "metric", "concurrency", "keep_weights")
+"""The fields that are written whatever they are: without them a command takes what is usual elsewhere."""
+
+
+def sweep_command(record: "StudyRecord", own: "Space") -> str | None:
+    """Return the command that starts the same sweep; None if it had a space or configurations of its own.
+
+    Args:
+        record: the study.
+        own: the space that the command would search without a file, with the given settings pinned.
+    """
+    search = record.require_search()
+    if search.enqueued or own.difference(record.space):
+        return None
+    usual = type(search)(trials=search.trials, metric=search.metric, asha_metric=search.metrics[0])
+    words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
+    for name in SWEEP_OPTIONS:
+        value = getattr(search, name)
+        if name in _ALWAYS or value not in (None, getattr(usual, name)):
+            words += _option(name, value)
+    return shlex.join(words)
+
+
+def _option(name: str, value: Any) -> Iterator[str]:
+    """Yield the words that give a field of a search its value."""
+    option = SWEEP_OPTIONS[name]
+    match name:
+        case "given":
+            for path, setting in value.items():
+                text = _yaml(setting)
+                yield from ("--epochs", text) if path == "epochs" else (option, f"{path}={text}")
+        case "keep":
+            for one in value:
+                yield from (option, f"{one.metric}{one.comparison}{one.bound!r}")
+        case "warm_start":
+            yield from (option, ",".join(value.studies))
+        case "budget":
+            yield from (option, f"{value:f}".rstrip("0").rstrip(".") + "s")
+        case _:
+            yield from (option, str(value))
+
+
+def _yaml(value: Any) -> str:
+    plain = list(value) if isinstance(value, tuple) else value
+    # YAML ends a single value with three dots on a line of their own.
+    text: str = yaml.safe_dump(plain, default_flow_style=True, width=math.inf).partition("\n...")[0]
+    return text.strip()
 
 
 def results_option(results: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.names import counted
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
@@ -19,12 +20,12 @@ from contrasweep.tuning.experiment.conditions import all_hold, in_words
 from contrasweep.tuning.results.best import beats, best_name, best_order, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns
 from contrasweep.tuning.results.selection import no_best_in_words, ties_in_words
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
-    common_error,
     epoch_means,
     trial_outcomes,
     untrained_mean,
@@ -91,7 +92,7 @@ class TrialResults(list[TrialResult]):
     def _repr_html_(self) -> str:
         """Return a row for each of the first trials: how it ended, its scores and values."""
         rows = [texts(one.columns) for one in self[:MOST_ROWS]]
-        title = f"{len(self):,} trial{'s' * (len(self) != 1)}"
+        title = counted(len(self), "trial")
         return html_table(title, rows, rest=len(self) - len(rows))
 
 
@@ -127,7 +128,9 @@ class StudyData:
     @property
     def _endings(self) -> str:
         endings = ", ".join(f"{count:,} {status}" for status, count in sorted(self.counts.items()))
-        return f"{len(self.trials):,} of {self.planned:,} trials" + (f" ({endings})" if endings else "")
+        return f"{len(self.trials):,} of {counted(self.planned, 'trial')}" + (
+            f" ({endings})" if endings else ""
+        )
 
     def _scores(self, one: TrialResult) -> dict[str, Any]:
         spread = None

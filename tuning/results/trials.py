@@ -3,8 +3,6 @@
 Only this module decides a trial's status, its score, and its encoder's score before training.
 """
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.durations import Span, covered
-from contrasweep.tuning.errors import InputError, one_line
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
@@ -29,8 +27,6 @@ from contrasweep.version import __version__
 
 Floats = NDArray[np.float64]
 _METRIC: Final = "metric."
-_OF_ONE_TRIAL: Final = re.compile(r"\{[^{}]*\}|[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
-"""What differs between the errors of trials that failed in the same way: values by name, and numbers."""
 
 
 @dataclass(frozen=True)
@@ -177,23 +173,6 @@ def untrained_mean(scores: Mapping[int, float]) -> float | None:
     """Return the mean over the trials of `untrained_scores`: one number for a study."""
     found = summarise(scores.values())
     return None if found is None else found.mean
-
-
-def common_error(errors: Sequence[str | None]) -> str | None:
-    """Return the error that most trials have in common, and how many have it; None without any error.
-
-    An error is told by its last line, where Python names it. Errors that differ in numbers or in the values
-    of a configuration alone count as one; the first of them is told.
-
-    Args:
-        errors: the error of each trial; None for a trial without one.
-    """
-    last = [error.strip().splitlines()[-1] for error in errors if error and error.strip()]
-    if not last:
-        return None
-    kinds = [_OF_ONE_TRIAL.sub("#", line) for line in last]
-    kind, count = Counter(kinds).most_common(1)[0]
-    return f"{one_line(last[kinds.index(kind)])} ({count} of {len(errors)})"
 
 
 def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:

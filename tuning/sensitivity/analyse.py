@@ -60,27 +60,39 @@ class Surrogate:
 
 
 @dataclass(frozen=True)
+class ForestResults:
+    """What rests on the forest of a stage. TooFew stands in place of what needs more trials.
+
+    Attributes:
+        surrogate: the model behind marginals, pairs and shares.
+        interactions: shares of the surrogate's variance by pair of parameters.
+        shares: the same by parameter.
+        marginals: one curve per parameter; a conditional parameter has one per condition.
+        pairs: maps of the pairs of `interactions`.
+    """
+
+    surrogate: Surrogate | TooFew
+    interactions: tuple[Share, ...] | TooFew
+    shares: tuple[Share, ...] = ()
+    marginals: tuple[Marginal, ...] = ()
+    pairs: tuple[PairMap, ...] = ()
+
+
+@dataclass(frozen=True)
 class StageSensitivity:
     """What the parameters do to the score at one stage. TooFew stands in place of what needs more trials.
 
     Attributes:
         stage: a rung, or the end.
-        surrogate: the model behind marginals, pairs and shares.
         effects: whether each parameter matters beyond the others.
         importances: of each parameter, by PED-ANOVA.
-        marginals: one curve per parameter; a conditional parameter has one per condition.
-        shares, interactions: shares of the surrogate's variance, by parameter and by pair.
-        pairs: maps of the same pairs.
+        forest: the results that rest on the forest.
     """
 
     stage: Stage
-    surrogate: Surrogate | TooFew
     effects: tuple[Effect, ...] | TooFew
     importances: tuple[Importance | TooFew, ...]
-    marginals: tuple[Marginal, ...]
-    shares: tuple[Share, ...]
-    interactions: tuple[Share, ...] | TooFew
-    pairs: tuple[PairMap, ...]
+    forest: ForestResults
 
     def effect_rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each effect; none where there are too few trials."""
@@ -229,16 +241,12 @@ def _stage(observations: Observations, stage: Stage, forest: Forest | TooFew) ->
         stage=stage,
         effects=forest if isinstance(forest, TooFew) else tuple(effects(o.axes, forest.trials)),
         importances=(trials,) if isinstance(trials, TooFew) else tuple(importances(o.axes, o.strata, trials)),
-        **_without_forest(forest) if isinstance(forest, TooFew) else _by_forest(forest),
+        forest=ForestResults(forest, forest) if isinstance(forest, TooFew) else _by_forest(forest),
     )
 
 
-def _without_forest(lack: TooFew) -> dict[str, Any]:
-    return {"surrogate": lack, "interactions": lack, "marginals": (), "shares": (), "pairs": ()}
-
-
-def _by_forest(forest: Forest) -> dict[str, Any]:
-    """Return the results that rest on the surrogate, by their names in `StageSensitivity`."""
+def _by_forest(forest: Forest) -> ForestResults:
+    """Return the results that rest on a fitted forest."""
     trials, shares = forest.trials, variance_shares(forest)
     interactions: tuple[Share, ...] | TooFew = TooFew(len(trials), enough.INTERACTIONS, "trials with a score")
     pairs: list[PairMap] = []
@@ -246,15 +254,13 @@ def _by_forest(forest: Forest) -> dict[str, Any]:
         views, found = interaction_shares(forest, shares)
         interactions, pairs = tuple(found), pair_maps(forest, views)
     estimated = int(trials.estimated.sum())
-    return {
-        "surrogate": Surrogate(
-            len(trials), estimated, trials.left_out, forest.r2, forest.error, trials.known
-        ),
-        "marginals": tuple(marginals(forest)),
-        "shares": tuple(shares),
-        "interactions": interactions,
-        "pairs": tuple(pairs),
-    }
+    return ForestResults(
+        surrogate=Surrogate(len(trials), estimated, trials.left_out, forest.r2, forest.error, trials.known),
+        interactions=interactions,
+        shares=tuple(shares),
+        marginals=tuple(marginals(forest)),
+        pairs=tuple(pairs),
+    )
 
 
 def _defaults(studies: Sequence[Observations], forests: Sequence[Forest | TooFew]) -> tuple[BestDefault, ...]:

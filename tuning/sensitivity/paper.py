@@ -53,10 +53,10 @@ def _figures(found: StudySensitivity) -> Iterator[tuple[str, "Figure"]]:
         return Figure(figsize=(width, height), layout="constrained")
 
     metric, untrained = found.observations.metric, found.observations.untrained
-    curves = [stage for stage in found.stages if stage.marginals]
+    curves = [stage for stage in found.stages if stage.forest.marginals]
     if curves:
         # The latest of which enough is known: the end, unless early stopping left too few trials.
-        latest, groups = curves[-1].stage, by_parameter(curves[-1].marginals)
+        latest, groups = curves[-1].stage, by_parameter(curves[-1].forest.marginals)
         rows = -(-len(groups) // COLUMNS)
         label = latest.metric if latest.is_end else f"{latest.metric}, {latest.name}"
         yield "marginals", _marginals(new(7.0, 2.2 * rows), rows, groups, label)

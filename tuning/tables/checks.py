@@ -77,6 +77,7 @@ _ACCEPTED: Mapping[str, tuple[Kind, ...]]
 _ACCEPTED = {"number": ("number",), "values": ("number", "group"), "group": ("group",)}
 """The kinds that the arguments of a function of cells may have."""
 
+EXAMPLE = 'row["a"].acc > row["b"].acc'
 SELECTORS = ("row", "rows", "rows_except", "table")
 
 _ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -84,30 +85,30 @@ _COMPARISONS: Mapping[type[ast.cmpop], str]
 _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
 
 
-def parse_check(text: str, instead: Mapping[str, str] | None = None) -> Node:
+def parse_check(text: str, instead: Mapping[str, str] | None = None, example: str = EXAMPLE) -> Node:
     """Return the tree of a check.
 
     Args:
         text: the check.
         instead: by column of the claim's own table, the column to read in its place.
+        example: a check of the claim's table, for messages.
 
     Raises:
         ClaimError: the text is no check.
     """
     source = text.strip().replace("\n", " ")
     try:
-        return _Reader(source, instead or {}).of_kind(_parsed(source), "truth")
+        return _Reader(source, instead or {}, example).of_kind(_parsed(source, example), "truth")
     except (RecursionError, MemoryError):
         raise ClaimError(f"check {source[:60]!r}...: it is nested too deeply") from None
 
 
-def _parsed(source: str) -> ast.expr:
+def _parsed(source: str, example: str) -> ast.expr:
     try:
         return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError) as error:
         place = max((getattr(error, "offset", None) or 1) - 1, 0)
         why = getattr(error, "msg", error)
-        example = 'row["a"].acc > row["b"].acc'
         raise ClaimError(
             f"check {source!r}: at {place}, {why}; a check is a Python expression such as {example}"
         ) from None
@@ -155,6 +156,13 @@ class _Reader:
 
     source: str
     instead: Mapping[str, str]
+    example: str
+
+    def _refuse_word(self, node: ast.expr, word: str) -> NoReturn:
+        raise ClaimError(
+            f"{self._at(node)}: {word} names no cell; a check compares cells of the runs, "
+            f"such as {self.example}"
+        )
 
     def refuse(self, node: ast.expr, wanted: str) -> NoReturn:
         given = ast.get_source_segment(self.source, node)
@@ -195,6 +203,8 @@ class _Reader:
                 return self._call(node, name)
             case ast.Attribute() | ast.Subscript():
                 return self._cells(node)
+            case ast.Name(id=word):
+                self._refuse_word(node, word)
             case _:
                 allowed = "a cell, a number, a quoted key, a function or one of + - * / and or < <= > >= =="
                 self.refuse(node, allowed)
@@ -284,6 +294,8 @@ class _Reader:
                 column = self._column(written, table)
                 but = (rows or ()) if selector == "rows_except" else ()
                 return Cells(None if but else rows, column, selector != "row", but, table, std)
+            case [str(name), *columns] if name not in SELECTORS and all(isinstance(c, str) for c in columns):
+                self._refuse_word(node, name)
             case [str(name), *_] if name not in SELECTORS:
                 self._refuse_name(node, "name", name, SELECTORS)
             case _:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from contrasweep.search_spaces.tables import Cell
+from contrasweep.tuning.results.best import NOT_BEATEN, beats
 from contrasweep.tuning.results.final_runs import UNTRAINED
 from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
 from contrasweep.tuning.tables.results import TableResults
@@ -70,6 +71,25 @@ def compare(results: TableResults) -> list[Compared]:
         compared += [cell for cell in own if cell is not None]
         compared += _controls(results, column)
     return compared
+
+
+def not_beaten(results: TableResults) -> str:
+    """Say in which columns and rows training did not beat the untrained encoder; empty if it did in all."""
+    cells: dict[str, list[Compared]] = {}
+    for cell in compare(results):
+        if cell.ours is not None:
+            cells.setdefault(cell.column, []).append(cell)
+    where = []
+    for column, own in cells.items():
+        controls = {row: cell.ours.mean for cell in own if cell.ours for row in cell.control_of}
+        trained = {cell.row: cell.ours.mean for cell in own if cell.ours and cell.row in controls}
+        metric = f"test.{results.table.run.columns[column].metric}" if trained else ""
+        worse = [row for row, mean in trained.items() if not beats(metric, mean, controls[row])]
+        if worse:
+            names = (results.table.row_names[row] for row in worse)
+            rows = "all rows" if len(worse) == len(trained) > 1 else ", ".join(names)
+            where.append(f"{own[0].column_name} ({rows})")
+    return f"{NOT_BEATEN} in {', '.join(where)}" if where else ""
 
 
 def difference(

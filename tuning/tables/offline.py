@@ -125,7 +125,7 @@ def _cells(judged: Sequence[Judged]) -> Table:
         "column",
         "row",
         "printed",
-        "ours (n)",
+        "these runs (n)",
         "ours - printed",
         "printed is",
         "untrained (n)",

@@ -11,10 +11,10 @@ from pathlib import Path
 from contrasweep.search_spaces.claims_file import ClaimsFile, Point, load_claims
 from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.tables.checks import STAR, Cells, Constant, CurveCall, parse_check, walk
+from contrasweep.tuning.tables.checks import EXAMPLE, STAR, Cells, Constant, CurveCall, parse_check, walk
 from contrasweep.tuning.tables.results import RunValue
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
-from contrasweep.tuning.tables.runs_file import OWN, read_runs
+from contrasweep.tuning.tables.runs_file import ENDINGS, OWN, read_runs
 from contrasweep.tuning.tables.verdict import Verdict, judge
 
 
@@ -44,6 +44,11 @@ def read_own_table(claims: Path, runs: Path) -> OwnTable:
         SpaceError: the file of claims is missing, not YAML, or holds a key or a value that is not allowed.
         InputError: the file of runs is wrong, or a check does not parse or names what there is not.
     """
+    if claims.suffix in ENDINGS:
+        raise InputError(
+            f"{claims}: claims are read from a YAML file, and come first: "
+            f"contrasweep verify {runs if runs.suffix not in ENDINGS else 'CLAIMS.yaml'} {claims}"
+        )
     stated = load_claims(claims)
     tables = {OWN: (), **read_runs(runs)}
     own = _own_runs(tables.pop(OWN), stated)
@@ -96,7 +101,7 @@ def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
     """Refuse a check that does not parse or names rows, columns, curves or tables that there are not."""
     assert claim.check is not None, "a claims file has a check for each claim"
     _refuse_strangers("column", claim.columns or (), own.columns)
-    for node in walk(parse_check(claim.check)):
+    for node in walk(parse_check(claim.check, example=_example(claim.check, own))):
         match node:
             case Cells():
                 _check_cells(node, own, others)
@@ -107,6 +112,20 @@ def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
                 _refuse_strangers("row", [key], own.rows)
             case _:
                 pass
+
+
+def _example(check: str, own: Runs) -> str:
+    """Return a check on two rows and a column that there are, if possible on those that a check names."""
+    if not own.rows or not own.columns:
+        return EXAMPLE
+
+    def named_first(names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: (name not in check, check.find(name)))
+
+    rows, columns = named_first(own.rows), named_first(own.columns)
+    column = f".{columns[0]}" if columns[0].isidentifier() else f'["{columns[0]}"]'
+    sides = [f'row["{row}"]{column}' for row in rows[:2]]
+    return " > ".join(sides if len(sides) == 2 else [*sides, "0"])
 
 
 def _check_cells(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> None:

@@ -21,7 +21,7 @@ from contrasweep.tuning.tables.text import (
 from contrasweep.tuning.tables.verdict import Verdict
 from contrasweep.tuning.tables.verdict_text import pipes, verdict_content, verdict_line
 
-HEADINGS = ("", "printed", "ours (n)", "difference", "")
+HEADINGS = ("", "printed", "these runs (n)", "difference", "")
 CSV_CELL = ("column", "row", "printed", "published", "published_std", "cited", "mean", "std", "n")
 CSV_DIFFERENCE = ("difference", "low", "high", "interval")
 CSV_COLUMNS = (

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from contrasweep.names import counted
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import Table
 from contrasweep.tuning.durations import in_one_unit
@@ -44,9 +45,9 @@ def facts(results: TableResults) -> list[str]:
     datasets = sorted({info.dataset for info in results.cells.values()})
     form = table.run.form(results.scale)
     lines = [
-        f"Runs: {results.label}{f': {form.what}' if form else ''}.",
+        f"Runs: {results.label}{f': {form.what}' if form else ''}; {counted(results.seeds, 'seed')}.",
         f"Selection: {selection(results)}.",
-        f"Ours: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
+        f"These runs: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
         + _compared(results),
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
@@ -66,8 +67,12 @@ def facts(results: TableResults) -> list[str]:
 def deviations(results: TableResults) -> list[str]:
     """Return how these runs differ from the paper."""
     run = results.table.run
-    as_printed = results.scale == "paper" and not results.tuned
-    return [*run.deviations, *(run.paper_deviations if as_printed else ())]
+    full, as_printed = results.scale != "quick", results.scale == "paper" and not results.tuned
+    return [
+        *run.deviations,
+        *(run.full_deviations if full else ()),
+        *(run.paper_deviations if as_printed else ()),
+    ]
 
 
 def gaps(results: TableResults) -> list[str]:
@@ -161,9 +166,9 @@ def _compared(results: TableResults) -> str:
     if not results.compared:
         return "Nothing is compared with print: the verdicts are about these small runs, not the paper's."
     runs = results.table.run.published_runs
-    alone = "of ours alone: the paper does not say how many runs it prints"
+    alone = "of these runs alone: the paper does not say how many runs it prints"
     return (
-        f"Difference: ours {MINUS} printed, with its 95 % interval "
+        f"Difference: these runs {MINUS} printed, with its 95 % interval "
         f"({f'Welch, {runs} printed runs' if runs is not None else alone}); none where the runs are on other "
         "data than the paper's."
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from contrasweep.names import counted
 from contrasweep.tuning.tables.evidence import Judged
 from contrasweep.tuning.tables.verdict import Verdict
 
@@ -13,7 +14,7 @@ from contrasweep.tuning.tables.verdict import Verdict
 def verdicts_markdown(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as Markdown: how many came out how, the claims, then each of their comparisons."""
     counts = Counter[str](verdict.status for verdict in verdicts)
-    total = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
+    total = counted(len(verdicts), "claim")
     parts = [f"{total}: {', '.join(f'{count} {status}' for status, count in counts.items())}."]
     told = [(claim, status, remarks) for claim, _, status, remarks in map(verdict_line, verdicts)]
     parts.append(pipes(("claim", "verdict", ""), told))

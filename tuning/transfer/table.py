@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from torch import Tensor
 
+from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.columns import INTERVAL
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std
@@ -103,7 +104,7 @@ def not_beaten(cells: Sequence[Cell]) -> str:
     if not worse:
         return ""
     where = f"{len(worse)} of {len(cells)} scores" if len(cells) > 1 else "the score"
-    return f"training did not beat the untrained encoder in {where}"
+    return f"{NOT_BEATEN} in {where}"
 
 
 def cells_of(measurements: Iterable[Measurement]) -> list[Cell]:

@@ -39,13 +39,13 @@ Known = Sequence[StageSensitivity]
 
 
 def _with_marginals(one: StudySensitivity) -> Known | TooFew:
-    known = [stage for stage in one.stages if stage.marginals]
-    return known or _lack(one, [stage.surrogate for stage in one.stages])
+    known = [stage for stage in one.stages if stage.forest.marginals]
+    return known or _lack(one, [stage.forest.surrogate for stage in one.stages])
 
 
 def _with_pairs(one: StudySensitivity) -> Known | TooFew:
-    known = [stage for stage in one.stages if not isinstance(stage.interactions, TooFew)]
-    return known or _lack(one, [stage.interactions for stage in one.stages])
+    known = [stage for stage in one.stages if not isinstance(stage.forest.interactions, TooFew)]
+    return known or _lack(one, [stage.forest.interactions for stage in one.stages])
 
 
 def _lack(one: StudySensitivity, results: Sequence[object]) -> TooFew:
@@ -62,7 +62,7 @@ def _tell_marginals(found: Known, one: StudySensitivity) -> tuple[str, list[go.F
     )
     weak = [surrogate_line(stage) for stage in found if len(found) == 1 or _is_weak(stage)]
     text = "\n\n".join([text, *weak])
-    by_name = [by_parameter(stage.marginals) for stage in found]
+    by_name = [by_parameter(stage.forest.marginals) for stage in found]
     return text, [
         stage_selector(
             [
@@ -75,12 +75,12 @@ def _tell_marginals(found: Known, one: StudySensitivity) -> tuple[str, list[go.F
 
 
 def _is_weak(stage: StageSensitivity) -> bool:
-    return not isinstance(stage.surrogate, TooFew) and stage.surrogate.r2 < LEAST_R2
+    return not isinstance(stage.forest.surrogate, TooFew) and stage.forest.surrogate.r2 < LEAST_R2
 
 
 def _marginal_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
     for stage in found:
-        for m in stage.marginals:
+        for m in stage.forest.marginals:
             for i, code in enumerate(m.code):
                 numbers = {"mean": float(m.mean[i]), "low": float(m.low[i]), "high": float(m.high[i])}
                 where = {"parameter": m.axis.name, "condition": condition_text(m.condition)}
@@ -107,7 +107,7 @@ def _tell_interactions(found: Known, one: StudySensitivity) -> tuple[str, list[g
 
 
 def _interactions(stage: StageSensitivity) -> Sequence[Share]:
-    return () if isinstance(stage.interactions, TooFew) else stage.interactions
+    return () if isinstance(stage.forest.interactions, TooFew) else stage.forest.interactions
 
 
 def _pair_at(stage: StageSensitivity, place: int) -> go.Figure | None:
@@ -115,7 +115,7 @@ def _pair_at(stage: StageSensitivity, place: int) -> go.Figure | None:
     shares = _interactions(stage)
     if place >= len(shares):
         return None
-    maps = {(p.first.name, p.second.name): p for p in stage.pairs}
+    maps = {(p.first.name, p.second.name): p for p in stage.forest.pairs}
     share = shares[place]
     return _pair_figure(maps[share.parameters[0], share.parameters[1]], share, stage.stage.metric)
 
@@ -128,7 +128,7 @@ def _interaction_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
 
 def _pair_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
     for stage in found:
-        for p in stage.pairs:
+        for p in stage.forest.pairs:
             for i, j in np.argwhere(np.isfinite(p.mean)):
                 first, second = p.first.value(p.first.grid[i]), p.second.value(p.second.grid[j])
                 names = {"epoch": stage.stage.epoch, "first": p.first.name, "second": p.second.name}

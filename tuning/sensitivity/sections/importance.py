@@ -6,6 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.analyse import StageSensitivity, StudySensitivity
@@ -36,7 +37,7 @@ def _missing(found: Known, one: StudySensitivity) -> Iterator[tuple[str, TooFew]
         lacks = [entry for entry in stage.importances if isinstance(entry, TooFew)]
         if lacks:
             where = f" at {stage.stage.name}" if len(one.stages) > 1 else ""
-            some = f"{len(lacks)} parameter{'s' * (len(lacks) != 1)}"
+            some = counted(len(lacks), "parameter")
             count = f" of {some}" if stage in found else ""
             yield f"importance{count}{where}", min(lacks, key=lambda entry: entry.found)
 
@@ -64,7 +65,7 @@ def _tell(found: Known, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     drawn = (
         [(s.stage, _effect_figure(s.stage, s.effects)) for s in found if not isinstance(s.effects, TooFew)],
         [(s.stage, _importance_figure(s.stage, s.judged)) for s in found if s.judged],
-        [(s.stage, _variance_figure(s.stage, s.shares)) for s in found if s.shares],
+        [(s.stage, _variance_figure(s.stage, s.forest.shares)) for s in found if s.forest.shares],
     )
     return text, [stage_selector(figures) for figures in drawn if figures]
 
@@ -88,7 +89,7 @@ def _importance_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
 
 def _share_rows(found: Known, one: StudySensitivity) -> Iterator[Record]:
     for stage in found:
-        for share in stage.shares:
+        for share in stage.forest.shares:
             yield {"epoch": stage.stage.epoch, **share_row(share)}
 
 

@@ -60,9 +60,9 @@ def _changing(figure: go.Figure) -> dict[str, Any]:
 
 def surrogate_line(one: StageSensitivity) -> str:
     """Say how good the surrogate of a stage is."""
-    if isinstance(one.surrogate, TooFew):
-        return f"The forest at {one.stage.name}: {one.surrogate}."
-    found = one.surrogate
+    if isinstance(one.forest.surrogate, TooFew):
+        return f"The forest at {one.stage.name}: {one.forest.surrogate}."
+    found = one.forest.surrogate
     estimated = (
         f", {found.estimated} of them stopped before, with estimated scores" if found.estimated else ""
     )
@@ -80,8 +80,8 @@ def surrogate_line(one: StageSensitivity) -> str:
 def surrogate_rows(found: Sequence[StageSensitivity], one: StudySensitivity) -> Iterator[Record]:
     """Yield what the surrogate of each stage rests on, and how well it predicts unseen trials."""
     for stage in found:
-        if not isinstance(stage.surrogate, TooFew):
-            s = stage.surrogate
+        if not isinstance(stage.forest.surrogate, TooFew):
+            s = stage.forest.surrogate
             counts = {"trials": s.trials, "measured": s.trials - s.estimated, "estimated": s.estimated}
             errors = {"predicted variance (R2)": s.r2, "error on measured scores": s.error}
             yield {"epoch": stage.stage.epoch, **counts, "known variance": s.known, **errors}

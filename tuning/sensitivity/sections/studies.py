@@ -141,7 +141,7 @@ def _from(title: str, items: Sequence[Any]) -> Table:
 
 def trials_record(one: StudySensitivity) -> Record:
     """Return a study's row in the table of studies."""
-    o, s = one.observations, one.end.surrogate
+    o, s = one.observations, one.end.forest.surrogate
     known = o.score[np.isfinite(o.score)]
     fitted = (None, None, None) if isinstance(s, TooFew) else (s.trials, s.estimated, s.r2)
     return {

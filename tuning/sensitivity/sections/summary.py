@@ -85,11 +85,11 @@ def _link_line(link: RungFidelity) -> str:
 def _lacking(one: StudySensitivity) -> Iterator[str]:
     lacking = [stage for stage in one.stages if not _told(stage)]
     if len(one.stages) == 1 and lacking:
-        yield f"Which parameters matter: {one.end.surrogate}."
+        yield f"Which parameters matter: {one.end.forest.surrogate}."
     elif lacking:
         reasons: dict[str, list[str]] = {}
         for stage in lacking:
-            reasons.setdefault(_lack(stage.surrogate), []).append(stage.stage.name)
+            reasons.setdefault(_lack(stage.forest.surrogate), []).append(stage.stage.name)
         open_still = "; at ".join(f"{_listed(names)} ({lack})" for lack, names in reasons.items())
         yield f"Too few to tell what matters at {open_still}."
 

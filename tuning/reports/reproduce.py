@@ -1,0 +1,65 @@
+"""The section on how to run a study again: the commands of its sweep, its best trial and its final runs."""
+
+import shlex
+
+from contrasweep.search_spaces import SpaceError
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.request import cut_into_levels
+from contrasweep.tuning.planning.spaces import check_names, space_of
+from contrasweep.tuning.reports.answer import FINAL_SEEDS
+from contrasweep.tuning.reports.page import Section
+from contrasweep.tuning.results.commands import best_command, sweep_command
+from contrasweep.tuning.results.study import StudyData
+from contrasweep.tuning.store import StudyRecord
+
+FROM_PYTHON = "The sweep was started from Python; this is the same as a command. "
+NO_COMMAND = (
+    "The sweep was started from Python, with a search space or with configurations of its own, which no "
+    "command alone repeats. "
+)
+
+
+def reproduce_section(data: StudyData) -> Section:
+    """Return the section with the commands of the sweep, of its best configuration and of its final runs."""
+    record = data.record
+    command = record.command or _equivalent(record)
+    commands = [*([command] if command else []), *_final_commands(data)]
+    listed = "\n".join(f"    {command}" for command in commands)
+    revision = f"Code: revision {record.git_revision}. " if record.git_revision else ""
+    slots = data.search.at_once
+    order = (
+        ""
+        if slots == 1
+        else f"{slots} trials ran at once: what is proposed next depends on which of them ends first, so a "
+        "repeated sweep can take another path; --concurrency 1 always takes the same. "
+    )
+    origin = "" if record.command else FROM_PYTHON if command else NO_COMMAND
+    return Section(
+        "Reproduce",
+        f"{origin}{revision}{order}Equal settings and seeds give equal numbers on a CPU.\n\n{listed}\n\n"
+        f"Settings of every trial, space and versions: studies/{data.name}.json in the results folder.",
+    )
+
+
+def _equivalent(record: StudyRecord) -> str | None:
+    """Return the command that does the same as a sweep from Python; None where none does, or none here."""
+    search = record.require_search()
+    try:
+        check_names(record.method, record.dataset)
+        own = space_of(record.method, record.dataset, None, search.given)
+        return sweep_command(record, cut_into_levels(own, search.sampler, search.grid_points))
+    except (InputError, SpaceError):
+        # Another machine may have other plug-ins, another version other spaces.
+        return None
+
+
+def _final_commands(data: StudyData) -> list[str]:
+    """Return the command of the final runs, after the one that writes the file they take, if they take one.
+
+    Where they take the files of several studies, only a file with this study's name is known to be its own.
+    """
+    final = data.final_record
+    run = (final and final.command) or f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}"
+    files = [word for word in shlex.split(run) if word.endswith((".yaml", ".yml"))]
+    own = files if len(files) == 1 else [file for file in files if data.name in file]
+    return [*(best_command(data.name, data.results, file) for file in own[:1]), run]

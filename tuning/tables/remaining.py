@@ -1,0 +1,82 @@
+"""What of a planned table is still to run, and what that costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrasweep.tuning.durations import on_a_clock
+from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from contrasweep.tuning.tables.results import TableResults
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """The final runs of a plan that the store holds, and those that are missing.
+
+    Attributes:
+        stored, missing: how many.
+        seconds: what is missing on one core, searches included; None where the cost of an epoch is unknown.
+        timed: whether the cost of an epoch is that of stored runs and not the table's.
+    """
+
+    stored: int
+    missing: int
+    seconds: float | None
+    timed: bool
+
+    @property
+    def in_words(self) -> str:
+        """How many are here and missing, and what the missing ones cost."""
+        counts = f"{self.stored} here, {self.missing} missing"
+        if not self.missing:
+            return counts
+        cost = "?" if self.seconds is None else on_a_clock(self.seconds)
+        return f"{counts}; one core: {cost}{', by the time that stored runs took' if self.timed else ''}"
+
+
+def remaining(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> Remaining:
+    """Return what the store holds and lacks of a plan.
+
+    A search counts as if no trial were stopped early, and as a whole unless the store holds it.
+    """
+    found = collect(plan, runs, data_root)
+    timed = _epoch_seconds(plan, found)
+    known = {**timed, **plan.table.run.seconds_per_epoch}
+    cells = [cell for own in plan.studies.values() for cell in own]
+    stored = sum(_stored(cell, found) for cell in cells)
+    left = [(cell, _epochs_left(plan, cell, found)) for cell in cells]
+    waiting = {cell.planned.dataset for cell, epochs in left if epochs}
+    seconds = None
+    if waiting <= known.keys():
+        seconds = sum(known[cell.planned.dataset] * epochs for cell, epochs in left if epochs)
+    by_runs = seconds is not None and not waiting <= plan.table.run.seconds_per_epoch.keys()
+    return Remaining(stored, plan.runs - stored, seconds, by_runs)
+
+
+def _stored(cell: CellPlan, found: TableResults) -> int:
+    return len(found.of(cell.row, cell.column))
+
+
+def _epochs_left(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
+    """Return the epochs that the missing final runs of a cell take, and its search."""
+    search = found.cells[cell.row, cell.column].search
+    held = 0 if search is None else search.trials
+    trials = max(0, plan.trials - held) * cell.planned.validation.rounds
+    return cell.planned.epochs * (plan.seeds - _stored(cell, found) + trials)
+
+
+def _epoch_seconds(plan: TablePlan, found: TableResults) -> Mapping[str, float]:
+    """Return the mean seconds of an epoch in the stored runs of a table, by dataset."""
+    cells = {(cell.row, cell.column): cell for cell in plan.cells if cell.experiment is not None}
+    timed: dict[str, dict[tuple[str, int, int | None], tuple[float, int]]] = {}
+    for value in found.values:
+        planned = cells[value.row, value.column].planned
+        if value.seconds:
+            # Columns share a run, which counts once.
+            run = value.study, value.trial, value.seed
+            timed.setdefault(planned.dataset, {})[run] = value.seconds, planned.epochs
+    return {
+        dataset: sum(seconds for seconds, _ in runs.values()) / sum(epochs for _, epochs in runs.values())
+        for dataset, runs in timed.items()
+    }
