@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import WarmStart, plan_of
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
-from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.search import PastTrial
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StoreError, open_location, save_study

@@ -41,7 +41,7 @@ def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -
         ({"epochs": 0}, ["epochs", "at least 1", "0"]),
         ({"concurrency": 0}, ["concurrency", "at least 1", "0"]),
         ({"cpus_per_trial": 0}, ["cpus", "at least 1", "0"]),
-        ({"cpus_per_trial": 4096}, ["4096", str(available_cores())]),
+        ({"cpus_per_trial": 4096}, ["4,096", str(available_cores())]),
         ({"workers": 0}, ["workers", "at least 1", "0"]),
         ({"workers": 4096}, ["4096 workers of 1 cpu each", f"this machine has {available_cores()}"]),
         ({"gpus_per_worker": 1.5}, ["gpus-per-worker must be 0 to 1", "1.5"]),

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 from contrasweep.tuning.ray.searcher import StoreSearcher
-from contrasweep.tuning.ray.sweep import past_trials, resume_sweep, run_sweep
+from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter
 from contrasweep.tuning.store.reopen import reopen_failed

@@ -11,12 +11,12 @@ from studies import QUICK, TINY
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.request import study_of
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.final import final_runs
-from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.ray.sweep_group import resume_group, sweep_group
 from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes

@@ -13,11 +13,11 @@ from contrasweep.tuning.cli.sweep_report import report_methods, report_sweep
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment.conditions import Condition, parse_condition
 from contrasweep.tuning.planning.early_end import EarlyEnd
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import WarmStart
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.ray.result import SweepResult
-from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.ray.sweep_group import GroupResult
 from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.figures import front_of

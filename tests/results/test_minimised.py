@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.methods.metrics import MEASURES, Measure, is_minimised
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.trial import TrialReport
-from contrasweep.tuning.ray.sweep import past_trials
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.reports.figures import front_of
 from contrasweep.tuning.results.best import best_final, rule_in_words

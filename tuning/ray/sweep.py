@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, Unpack
 
-import pyarrow as pa
 from ray.tune import Callback
 
 from contrasweep.data import check_available
@@ -17,6 +16,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
+from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine, Resources
@@ -33,15 +33,7 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_call, resume_command, show_command
 from contrasweep.tuning.results.failures import common_error
-from contrasweep.tuning.results.trials import (
-    TrialOutcome,
-    epoch_means,
-    merit_of,
-    merits,
-    time_spent,
-    trial_outcomes,
-)
-from contrasweep.tuning.results.violations import violations_of
+from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, checked_storage, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
@@ -234,36 +226,6 @@ def resume_sweep(
     plan = _keeping(plan, keep_weights, storage)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
-
-
-def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
-    """Return the trials `held` by the store in the form of the search: merits by epoch, and final ones.
-
-    Epoch 0, the untrained encoder, is left out, because running trials do not report it to the search either.
-
-    Raises:
-        InputError: the store holds a trial that the study does not plan.
-    """
-    planned = record.require_search().trials
-    unplanned = [one.trial for one in held if one.trial >= planned]
-    if unplanned:
-        raise InputError(
-            f"study {record.name} plans {planned} trials, but the store holds trial {unplanned[0]}: "
-            "its record or its rows are those of another study"
-        )
-    curves = epoch_means(epochs, record, record.rung_metric)
-    metrics = record.require_search().metrics
-    return [
-        PastTrial(
-            one.trial,
-            one.values,
-            one.status,
-            merits(record.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {},
-            tuple(merit_of(one, metric) for metric in metrics),
-            violations_of(one, record.require_search().keep, record.columns.metrics),
-        )
-        for one in held
-    ]
 
 
 def _run(

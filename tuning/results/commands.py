@@ -45,6 +45,7 @@ SWEEP_OPTIONS: Final[Mapping[str, str]] = {
 
 NOT_WRITTEN: Final[Mapping[str, str]] = {
     "rung_metric": "follows from the metric",
+    "not_begun": "the trials that began are written",
     "mode": "has one value",
     "enqueued": "a file holds them: a study that has some has no command",
     "stop_from": "an extension sets it",

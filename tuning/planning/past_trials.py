@@ -1,0 +1,41 @@
+"""The trials of a store in the form of the search, for a sweep that goes on."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.trials import TrialOutcome, epoch_means, merit_of, merits
+from contrasweep.tuning.results.violations import violations_of
+from contrasweep.tuning.search import PastTrial
+from contrasweep.tuning.store import StudyRecord
+
+
+def past_trials(held: Sequence[TrialOutcome], epochs: pa.Table, record: StudyRecord) -> list[PastTrial]:
+    """Return the trials `held` by the store in the form of the search: merits by epoch, and final ones.
+
+    Epoch 0, the untrained encoder, is left out, because running trials do not report it to the search either.
+
+    Raises:
+        InputError: the store holds a trial that the study does not plan.
+    """
+    planned = record.require_search().trials
+    unplanned = [one.trial for one in held if one.trial >= planned]
+    if unplanned:
+        raise InputError(
+            f"study {record.name} plans {planned} trials, but the store holds trial {unplanned[0]}: "
+            "its record or its rows are those of another study"
+        )
+    curves = epoch_means(epochs, record, record.rung_metric)
+    metrics = record.require_search().metrics
+    return [
+        PastTrial(
+            one.trial,
+            one.values,
+            one.status,
+            merits(record.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {},
+            tuple(merit_of(one, metric) for metric in metrics),
+            violations_of(one, record.require_search().keep, record.columns.metrics),
+        )
+        for one in held
+    ]
