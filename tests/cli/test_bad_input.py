@@ -80,8 +80,8 @@ def says(result: Result, *parts: str) -> None:
             ["infonce", "--data", "digits", "--metric", "val.colour_mse"],
             ["unknown metric 'val.colour_mse'", "on digits"],
         ),
-        (["fair-cclk", "--cpus-per-trial", "4000"], ["4000 cpus", "this machine has"]),
-        (["fair-cclk", "--workers", "4000"], ["4000 workers of 1 cpu each", "this machine has"]),
+        (["fair-cclk", "--cpus-per-trial", "4000"], ["4,000 cpus", "this machine has"]),
+        (["fair-cclk", "--workers", "4000"], ["4,000 workers of 1 cpu each", "this machine has"]),
         (["fair-cclk", "--workers", "0"], ["workers must be at least 1, given 0"]),
         (["fair-cclk", "--gpus-per-worker", "1.5"], ["gpus-per-worker must be 0 to 1", "given 1.5"]),
         (["fair-cclk", "--name", "a b"], ["'a b'", "not allowed"]),
@@ -224,7 +224,7 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     says(run("run", "best.yaml", "--top", "2"), "--top goes with a study")
     says(run("run", "best.yaml", "--cpus-per-run", "0"), "cpus must be at least 1, given 0")
     says(run("run", "best.yaml", "--concurrency", "0"), "concurrency must be at least 1, given 0")
-    says(run("run", "best.yaml", "--cpus-per-run", "4000"), "4000 cpus", "this machine has")
+    says(run("run", "best.yaml", "--cpus-per-run", "4000"), "4,000 cpus", "this machine has")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,11 @@ def test_errors_that_differ_in_numbers_and_values_are_one_kind() -> None:
         "loss nan at step 17: m with {'lam': 2}",
     ]
     assert kinds_of_errors(errors) == [(2, "loss nan at step 3: m"), (1, "killed")]
+    common = [error.replace("{", "{'lr': 1e+30, ") for error in errors if error]
+    told = [(2, "loss nan at step 3: m with {'lr': 1e+30}"), (1, "killed")]
+    assert kinds_of_errors(common) == told, "what all of them have stays"
+    unread = ["bad {a, b}", "bad {c}"]
+    assert kinds_of_errors(unread) == [(2, "bad")]
     traced = "Traceback\n  line 12\nKeyError: 'a'"
     assert kinds_of_errors([traced, traced.replace("12", "40"), "  "]) == [(2, traced)]
     assert kinds_of_errors([]) == []

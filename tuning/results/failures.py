@@ -1,8 +1,9 @@
 """Why trials and runs failed: errors that say the same of different trials are one kind."""
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from contrasweep.tuning.errors import one_line
 
@@ -18,7 +19,7 @@ def kinds_of_errors(errors: Iterable[str | None]) -> list[tuple[int, str]]:
     """Return how many errors there are of each kind, and the first of them; the most frequent kind first.
 
     An error is told by its last line, where Python names it. Errors that differ in numbers or in the values
-    of a configuration alone are one kind; where they differ in those values, the example leaves them out.
+    of a configuration alone are one kind; the example leaves out the values in which they differ.
 
     Args:
         errors: the error of each trial; None, which is not counted, for a trial without one.
@@ -40,5 +41,23 @@ def common_error(errors: Sequence[str | None]) -> str | None:
 
 
 def _example(errors: Sequence[str]) -> str:
-    values = {tuple(_VALUES.findall(error)) for error in errors}
-    return errors[0] if len(values) == 1 else _WITH_VALUES.sub("", errors[0])
+    """Return the first error, with those values alone that all of them have."""
+    values = [tuple(_VALUES.findall(error)) for error in errors]
+    if len(set(values)) == 1:
+        return errors[0]
+    shared = iter([_shared(group) for group in zip(*values, strict=False)])
+    return _WITH_VALUES.sub(lambda found: _shown(found, next(shared, {})), errors[0])
+
+
+def _shared(group: Sequence[str]) -> dict[str, Any]:
+    """Return the entries that all of these mappings, as Python writes them, have; none if one is none."""
+    try:
+        mappings = [ast.literal_eval(text) for text in group]
+        first, *others = (dict(one) for one in mappings)
+    except (ValueError, SyntaxError, TypeError):
+        return {}
+    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
+
+
+def _shown(found: re.Match[str], values: dict[str, Any]) -> str:
+    return found[0].partition("{")[0] + repr(values) if values else ""
