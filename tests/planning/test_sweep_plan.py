@@ -43,7 +43,7 @@ def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -
         ({"cpus_per_trial": 0}, ["cpus", "at least 1", "0"]),
         ({"cpus_per_trial": 4096}, ["4,096", str(available_cores())]),
         ({"workers": 0}, ["workers", "at least 1", "0"]),
-        ({"workers": 4096}, ["4096 workers of 1 cpu each", f"this machine has {available_cores()}"]),
+        ({"workers": 4096}, ["4,096 workers of 1 cpu each", f"this machine has {available_cores()}"]),
         ({"gpus_per_worker": 1.5}, ["gpus-per-worker must be 0 to 1", "1.5"]),
         ({"gpus_per_worker": -1}, ["gpus-per-worker must be 0 to 1", "-1"]),
         ({"values": {"temprature": 0.1}}, ["'temprature'", "'temperature'"]),

@@ -103,7 +103,7 @@ class Resources:
         cpus, gpus = counted(self.cpus, "cpu"), f" and {self.gpus:g} GPU" if self.gpus else ""
         if self.workers == 1:
             return f"{cpus}{gpus} each"
-        return f"{self.workers} workers of {cpus}{gpus} each{' on one node' * self.one_node}"
+        return f"{counted(self.workers, 'worker')} of {cpus}{gpus} each{' on one node' * self.one_node}"
 
 
 def resources_for(
