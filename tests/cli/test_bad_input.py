@@ -95,7 +95,11 @@ def says(result: Result, *parts: str) -> None:
             ["infonce", "--set", "encoder.mean=[1, 1]", "--set", "encoder.std=[1, 1]"],
             ["Error: encoder.mean and encoder.std: given 2 numbers each", "colour-digits (3)"],
         ),
-        (["infonce", "--preset"], ["unknown preset 'infonce@colour-digits'", "fair-cclk@colormnist"]),
+        (
+            ["infonce", "--preset"],
+            ["unknown preset 'infonce@colour-digits'", "Error: unknown", "Known: infonce@colormnist."],
+        ),
+        (["infonce", "--preset", "foo"], ["'foo' is no method. --preset takes no value"]),
         (["fair-cclk", "--space", "nowhere.yaml"], ["nowhere.yaml"]),
         (["fair-cclk", "--set", "validation.fraction=0"], ["validation.fraction is 0"]),
         (["fair-cclk", "--set", "validation.fraction=1e-5"], ["validation.fraction", "leaves a class"]),
@@ -103,7 +107,8 @@ def says(result: Result, *parts: str) -> None:
         (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
         (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "leave out --dry-run"]),
         (["fair-cclk", "--resume"], ["need the study's --name"]),
-        (["--resume", "--name", "x"], ["METHOD... is missing", "`contrasweep studies` says which"]),
+        (["--resume", "--name", "x"], ["no study 'x'"]),
+        (["--resume"], ["--resume and --extend need the study's --name; `contrasweep studies` lists them"]),
         (["infonce", "--set", "lam=1", "views.size=32"], ["views.size=32 is a setting"]),
         (["infonce", "--epochs", "0"], ["No --data was given: the sweep uses colour-digits."]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
@@ -264,9 +269,7 @@ def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 def test_train_from_a_preset_that_is_not_there(run: Run, tmp_path: Path) -> None:
     (tmp_path / "experiment.yaml").write_text("method: infonce\ndataset: digits")
-    says(
-        run("train", "experiment.yaml", "--preset"), "unknown preset 'infonce@digits'", "fair-cclk@colormnist"
-    )
+    says(run("train", "experiment.yaml", "--preset"), "unknown preset 'infonce@digits'", "infonce@colormnist")
 
 
 def test_train_given_a_method(run: Run) -> None:

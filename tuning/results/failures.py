@@ -50,7 +50,7 @@ def _example(errors: Sequence[str]) -> str:
 
 
 def _shared(group: Sequence[str]) -> dict[str, Any]:
-    """Return the entries that all of these mappings, as Python writes them, have; none if one is none."""
+    """Return the entries that all of these texts of mappings share; none if one is no mapping."""
     try:
         mappings = [ast.literal_eval(text) for text in group]
         first, *others = (dict(one) for one in mappings)
