@@ -1,7 +1,7 @@
 """Pages with tables that are filled from kept results: each stands between two marks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 _FILLED: Final = re.compile(r"(<!-- filled: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -10,9 +10,3 @@ _FILLED: Final = re.compile(r"(<!-- filled: (\S+) -->\n).*?(<!-- end -->)", re.D
 def filled(page: str, found: Mapping[str, str]) -> str:
     """Return a page with each table between `<!-- filled: NAME -->` and `<!-- end -->` put in anew."""
     return _FILLED.sub(lambda match: f"{match[1]}\n{found[match[2]]}\n\n{match[3]}", page)
-
-
-def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -12,9 +12,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from benchmarks.filled import filled, markdown_table
+from benchmarks.filled import filled
 from benchmarks.peers.records import Record, Setting, read, settings_in
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.tables.verdict_text import pipes
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGE: Final = DOCS / "peers.md"
@@ -76,7 +77,7 @@ def _scores(records: Sequence[Record], share: float) -> str:
         best = max(score for score, _ in scores)
         cells = [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
         rows.append([setting.recording, str(setting.workers), *cells])
-    return markdown_table(["recording", "at once", *names], rows)
+    return pipes(["recording", "at once", *names], rows)
 
 
 def _ranks(records: Sequence[Record]) -> str:
@@ -89,9 +90,7 @@ def _ranks(records: Sequence[Record]) -> str:
         rank, trials = mean(one.rank for one in own), mean(one.begun for one in own)
         ended = mean(one.finished for one in own)
         rows.append([name, f"{rank:.2f} ± {half:.2f}", f"{trials:.0f}", f"{ended:.0f}"])
-    return markdown_table(
-        ["search", f"mean rank in {count} comparisons", "trials", "trained to the end"], rows
-    )
+    return pipes(["search", f"mean rank in {count} comparisons", "trials", "trained to the end"], rows)
 
 
 def _epochs(records: Sequence[Record]) -> str:
@@ -101,7 +100,7 @@ def _epochs(records: Sequence[Record]) -> str:
         shares = [share_of_best_peer(found, name) for name in OURS]
         cells = ["not reached" if share is None else f"{share:.0%}" for share in shares]
         rows.append([setting.recording, str(setting.workers), best_peer(found).search, *cells])
-    return markdown_table(["recording", "at once", "best peer", *OURS], rows)
+    return pipes(["recording", "at once", "best peer", *OURS], rows)
 
 
 def _earlier(records: Sequence[Record]) -> str:
@@ -112,7 +111,7 @@ def _earlier(records: Sequence[Record]) -> str:
             before = of_setting(records, without)[name]
             cells = [f"{_at(before, share)} → {_at(one, share)}" for share in (0.125, 0.25, 0.5, 1.0)]
             rows.append([setting.recording, name, *cells])
-    return markdown_table(["recording", "search", "12.5 %", "25 %", "50 %", "100 %"], rows)
+    return pipes(["recording", "search", "12.5 %", "25 %", "50 %", "100 %"], rows)
 
 
 def _recordings(records: Sequence[Record]) -> str:
@@ -123,7 +122,7 @@ def _recordings(records: Sequence[Record]) -> str:
         cells = [f"{100 * one:.1f}" for one in shares]
         rows.append([f"`{name}`", f"{known.trials} ({known.again})", *cells])
     columns = ["held-out error", "beyond the noise", "noise of a seed", "reachable"]
-    return markdown_table(["recording", "trials (again)", *columns], rows)
+    return pipes(["recording", "trials (again)", *columns], rows)
 
 
 def _at(one: Record, share: float) -> str:

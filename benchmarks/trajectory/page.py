@@ -16,10 +16,11 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from pyarrow import parquet
 
-from benchmarks.filled import filled, markdown_table
+from benchmarks.filled import filled
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.files import written_whole
 from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.tables.verdict_text import pipes
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGE: Final = DOCS / "released-command.md"
@@ -64,7 +65,7 @@ def _by_epoch(rows: Sequence[Row]) -> str:
         own = [[one for one in whole if (one["row"], one["epoch"]) == (name, epoch)] for name in there]
         lines.append([str(epoch), *(_cell(one) for one in own)])
     printed = ["printed", *(_printed(name) for name in there)]
-    return markdown_table(["epoch", *(NAMES[name] for name in there)], [*lines, printed])
+    return pipes(["epoch", *(NAMES[name] for name in there)], [*lines, printed])
 
 
 def _by_rate(rows: Sequence[Row]) -> str:
@@ -77,7 +78,7 @@ def _by_rate(rows: Sequence[Row]) -> str:
     for rate in sorted({one["rate"] for one in ends}):
         own = [[one for one in ends if (one["row"], one["rate"]) == (name, rate)] for name in there]
         lines.append([f"{rate:g}", *(_cell(one) for one in own)])
-    return markdown_table(["rate", *(NAMES[name] for name in there)], lines)
+    return pipes(["rate", *(NAMES[name] for name in there)], lines)
 
 
 def _cell(rows: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ Every suggestion comes from `nearest`. Nothing here imports torch, so that a wro
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from contrasweep.other_words import NOT_OFFERED, other_word
@@ -112,6 +112,16 @@ def first_few(names: Iterable[str], shown: int = 3) -> str:
     """Return the first names as text, with an ellipsis where more follow."""
     given = list(names)
     return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
+
+
+def check_arguments(whose: str, taken: Iterable[str], known: Collection[str], holder: str) -> None:
+    """Raise ValueError, with the nearest name, for an argument that no `holder` (a batch, say) has."""
+    for one in taken:
+        if one not in known:
+            hint = did_you_mean(one, known)
+            raise ValueError(
+                f"{whose} takes {one!r}, which no {holder} has.{hint} Known: {', '.join(known)}."
+            )
 
 
 def counted(number: int, what: str) -> str:

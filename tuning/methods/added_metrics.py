@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from contrasweep.names import did_you_mean
+from contrasweep.names import check_arguments
 from contrasweep.plugins import Registry
 from contrasweep.tuning.methods.declaration import Need
 from contrasweep.tuning.methods.metrics import OURS
@@ -56,10 +56,7 @@ class Metric:
         first, *others = inspect.signature(self.score).parameters or [""]
         if first != FEATURES:
             raise ValueError(f"the first argument of its score must be features, given {first!r}")
-        for one in others:
-            if one not in IMAGE_ARGUMENTS:
-                hint, known = did_you_mean(one, IMAGE_ARGUMENTS), ", ".join(IMAGE_ARGUMENTS)
-                raise ValueError(f"its score takes {one!r}, which no image has.{hint} Known: {known}.")
+        check_arguments("its score", others, IMAGE_ARGUMENTS, "image")
 
     @property
     def takes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
-from contrasweep.names import did_you_mean
+from contrasweep.names import check_arguments
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment, Value
@@ -116,11 +116,7 @@ def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
     if first.name != VIEWS:
         raise ValueError(f"the first argument of {loss.__name__} must be views, given {first.name!r}")
     found = tuple(one.name for one in others if one.default is inspect.Parameter.empty)
-    for one in found:
-        if one not in BATCH_ARGUMENTS:
-            hint = did_you_mean(one, BATCH_ARGUMENTS)
-            known = ", ".join(BATCH_ARGUMENTS)
-            raise ValueError(f"{loss.__name__} takes {one!r}, which no batch has.{hint} Known: {known}.")
+    check_arguments(loss.__name__, found, BATCH_ARGUMENTS, "batch")
     return found
 
 
