@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
@@ -32,14 +33,17 @@ CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
 """The option of every family that can have a condition from a file."""
 
 
-def condition_facts(dataset: str, root: Path, options: Options, images: int) -> Mapping[str, Any]:
-    """Return the fields of `DatasetSpec` for the condition that the options name; empty if they name none.
+def condition_facts(
+    dataset: str, root: Path, options: Options, images: int, fingerprint: str = ""
+) -> Mapping[str, Any]:
+    """Return the fields of `DatasetSpec` that depend on the condition that the options may name.
 
     Args:
         dataset: the name of the dataset, for messages.
         root: the data root.
         options: contain the values of `CONDITION_OPTIONS`.
         images: the number of training images before any is left out.
+        fingerprint: that of the images, which the one of the file is appended to.
 
     Raises:
         DatasetMissing: there is no such file.
@@ -47,14 +51,18 @@ def condition_facts(dataset: str, root: Path, options: Options, images: int) -> 
     """
     file = _file(root, options)
     if file is None:
-        return {}
+        return {"fingerprint": fingerprint}
     rows, width = _shape(file)
     if rows != images:
         raise DatasetDamaged(
             f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
             "training images; it needs a row for each, in the dataset's order"
         )
-    return {"condition_dim": width, "condition_name": f"the rows of {file.name}"}
+    return {
+        "condition_dim": width,
+        "condition_name": f"the rows of {file.name}",
+        "fingerprint": fingerprint + fingerprint_below(Listing(file.parent, (file.name,)), None),
+    }
 
 
 def training_condition(root: Path, options: Options, images: int) -> Tensor | None:

@@ -25,8 +25,8 @@ class SharedFacts:
         folder: what the data root must hold, None for an embedded dataset.
         revision: rises when a version of contrasweep makes other images or objects under the same name, whose
             runs do not compare with those before.
-        fingerprint: changes with the images and labels, where others than we decide what the name stands for:
-            on the Hugging Face hub, and in the user's own folders; "" where the files are published ones.
+        fingerprint: changes with the images, labels and conditions, where others than we decide what the name
+            stands for: on the Hugging Face hub, and in the user's own files; "" where all are published ones.
     """
 
     name: str

@@ -59,8 +59,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=tuple(found.classes),
-        fingerprint=found.fingerprint,
-        **condition_facts(name, root, options, len(found.listed)),
+        **condition_facts(name, root, options, len(found.listed), found.fingerprint),
     )
 
 

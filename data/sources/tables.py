@@ -146,8 +146,9 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
         source=found.source,
         folder=found.folder,
         class_names=facts.class_names,
-        fingerprint=found.fingerprint(train, found.test, facts),
-        **condition_facts(found.name, root, options, rows_of(train)),
+        **condition_facts(
+            found.name, root, options, rows_of(train), found.fingerprint(train, found.test, facts)
+        ),
     )
 
 

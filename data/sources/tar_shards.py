@@ -110,8 +110,9 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=found.whole.classes,
-        fingerprint=fingerprint_below(*_listings(root, options)),
-        **condition_facts(name, root, options, len(found.whole.labels)),
+        **condition_facts(
+            name, root, options, len(found.whole.labels), fingerprint_below(*_listings(root, options))
+        ),
     )
 
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from encoded_files import encoded, pixels, write_parquet
 
@@ -156,6 +157,22 @@ def test_an_experiment_does_not_go_on_with_other_images(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"data_fingerprint of image-folder:path=own,size=8: given "):
         check_experiment(made, tmp_path)
     check_available(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if "none" not in name])
+def test_an_experiment_does_not_go_on_with_other_conditions(name: str, tmp_path: Path) -> None:
+    OWN[name](tmp_path / "own")
+    images = dataset_spec(name.replace("PATH", "own"), tmp_path)
+    conditioned = name.replace("PATH", "own") + ",condition=attributes.npy"
+    rows = np.eye(images.train_size, dtype=np.float32)
+    np.save(tmp_path / "attributes.npy", rows)
+    values = {"batch_size": 2, "validation.fraction": 0.5}
+    made = resolve("weaklysup-cclk", conditioned, values, data_root=tmp_path)
+    assert made.data_fingerprint.startswith(images.fingerprint)
+    check_experiment(made, tmp_path)
+    np.save(tmp_path / "attributes.npy", rows[::-1])
+    with pytest.raises(InputError, match="the condition have changed"):
+        check_experiment(made, tmp_path)
 
 
 def test_an_experiment_from_before_the_fingerprints_goes_on(tmp_path: Path) -> None:

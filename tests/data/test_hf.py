@@ -167,7 +167,7 @@ def test_a_study_of_other_images_is_refused(saved: Path) -> None:
     save(saved / "new", {"train": table(range(1, 13), LABELS), "test": table(range(12, 15), [2, 1, 0])})
     shutil.rmtree(saved / "saved")
     (saved / "new").rename(saved / "saved")
-    with pytest.raises(InputError, match=r"data_fingerprint of hf:path=saved: given .* not the same images"):
+    with pytest.raises(InputError, match=r"data_fingerprint of hf:path=saved: given .* have changed"):
         check_experiment(experiment, saved)
 
 
