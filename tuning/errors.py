@@ -43,6 +43,10 @@ class WrongReturn(TypeError):
     """The code of a plug-in returned what cannot be used; the message names it and says what to return."""
 
 
+class NotRepeatable(RuntimeError):
+    """The code of a plug-in draws random numbers that do not follow from the run's seed."""
+
+
 class TrainingDiverged(RuntimeError):
     """The loss became NaN or Inf, or a batch held no anchor; the message names method, step and settings."""
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from contrasweep.data import RandomViews
+from contrasweep.models import Encoder
+from contrasweep.tuning.errors import NotRepeatable
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -74,7 +77,6 @@ def test_a_generator_that_is_used_more_changes_no_other_step(
     def greedy(self: RandomViews, count: int, size: Any, generator: torch.Generator) -> Any:
         drawn = original(self, count, size, generator)
         torch.rand(1000, generator=generator)
-        torch.rand(7)
         return drawn
 
     monkeypatch.setattr(RandomViews, "draw", greedy)
@@ -96,3 +98,31 @@ def test_epochs_steps_and_seeds_differ(experiment: Make, batches: Callable[..., 
     assert seen.rows[:3] != seen.rows[3:]
     other = batches(experiment("infonce", {**fixed, "seed": 1}))
     assert other.rows != seen.rows
+
+
+def test_a_network_that_draws_from_torchs_own_generator_is_refused(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = data.build_encoder
+
+    def with_dropout(*arguments: Any) -> Encoder:
+        encoder = built(*arguments)
+        encoder.body = nn.Sequential(encoder.body, nn.Dropout(0.1))
+        return encoder
+
+    monkeypatch.setattr(PreparedData, "build_encoder", lambda self, *arguments: with_dropout(*arguments))
+    run = pretrain(experiment("infonce"), data=data)
+    next(run)
+    with pytest.raises(NotRepeatable, match=r"Layers that drop: 'encoder\.body\.1'$"):
+        next(run)
+
+
+def test_a_loss_that_draws_from_torchs_own_generator_is_refused(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Objective.step
+    monkeypatch.setattr(Objective, "step", lambda self, *rest: (torch.rand(1), step(self, *rest))[1])
+    run = pretrain(experiment("infonce"), data=data)
+    next(run)
+    with pytest.raises(NotRepeatable, match=r"epoch, step\)$"):
+        next(run)

@@ -23,7 +23,14 @@ from contrasweep.plugins import plugin_fault
 from contrasweep.tuning.cli.rendering import print_error, remark
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.cli.usage import Command
-from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped, TrainingDiverged, WrongReturn
+from contrasweep.tuning.errors import (
+    InputError,
+    NotRepeatable,
+    SweepFailed,
+    SweepStopped,
+    TrainingDiverged,
+    WrongReturn,
+)
 from contrasweep.tuning.ray.signals import Stopped, stopping_on_signals
 
 FAILED, WRONG_INPUT, FAULT, BY_SIGNAL = 1, 2, 70, 128
@@ -111,7 +118,7 @@ def _code_of(error: BaseException) -> int:
     """Return the exit code of an error."""
     if isinstance(error, KeyboardInterrupt):
         return BY_SIGNAL + (error.number if isinstance(error, Stopped) else signal.SIGINT)
-    if isinstance(error, SweepFailed | TrainingDiverged | WrongReturn):
+    if isinstance(error, SweepFailed | TrainingDiverged | WrongReturn | NotRepeatable):
         return FAILED
     if isinstance(error, InputError):
         return WRONG_INPUT

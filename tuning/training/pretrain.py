@@ -29,6 +29,7 @@ from contrasweep.tuning.training.checkpoint import Snapshot, load_checkpoint, ta
 from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
 from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
+from contrasweep.tuning.training.global_draws import GlobalDraws
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
 
 
@@ -125,6 +126,7 @@ def pretrain(
             checkpoint belongs to another experiment.
         TrainingDiverged: the loss became NaN or Inf, or a batch held no anchor.
         RanksLost: another rank has ended.
+        NotRepeatable: the encoder, the loss or the method draws from torch's global generator.
     """
     check_batch_size(experiment.batch_size, ranks.world)
     place = _device(device, data)
@@ -234,6 +236,7 @@ def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, eval
 def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     experiment, objective, steps = run.experiment, run.objective, run.feed.sampler.steps_per_epoch
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
+    drawn = GlobalDraws(run.data.device, compiled=experiment.compute.compile)
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
     objective.train()
     with training_steps(experiment.compute):
@@ -247,6 +250,8 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
                 schedule=experiment.schedule,
             )
             loss, metrics = objective.step(batch, run.ranks.gather_of(batch))
+            if step == 0:
+                drawn.refuse(objective)
             _update(run, loss, rate, done + 1)
             for name, value in {"loss": loss.detach(), **metrics}.items():
                 trace.setdefault(name, []).append(value)
