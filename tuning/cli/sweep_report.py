@@ -193,7 +193,8 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         )
         if any(row["failed"] for row in rows):
             warn("some trials failed; `contrasweep show STUDY` lists the errors.")
-        for result in (one for one in done.results if one.plan.name not in failed):
-            say(f"Next: contrasweep run {result.plan.name}{results_option(results)} --seeds 5")
+        # One command compares them, seed by seed.
+        names = " ".join(one.plan.name for one in done.results if one.plan.name not in failed)
+        say(f"Next: contrasweep run {names}{results_option(results)} --seeds 5")
     if failed:
         raise SweepFailed("; ".join(failed.values()))
