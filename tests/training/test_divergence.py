@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.losses.terms import LossTerms
-from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.errors import TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.method import Method, with_projection_head
@@ -37,11 +37,11 @@ def test_weights_that_overflow_in_the_last_step_of_an_epoch_are_divergence_too(
         list(pretrain(e, data=data))
 
 
-def _faulty(terms: Callable[[Tensor], LossTerms]) -> Method:
-    """InfoNCE with another loss: `terms` of the embeddings `(V, B, D)`."""
+def _faulty(loss: Callable[[Tensor], LossTerms | Tensor]) -> Method:
+    """InfoNCE with another loss: terms, or a scalar, of the embeddings `(V, B, D)`."""
     return replace(
         METHODS["infonce"],
-        build=lambda e, encoder, _: with_projection_head(e, encoder, lambda views, _: terms(views)),
+        build=lambda e, encoder, _: with_projection_head(e, encoder, lambda views, _: loss(views)),
     )
 
 
@@ -95,6 +95,26 @@ def test_the_first_step_whose_loss_is_not_finite_is_named(
 
     with pytest.raises(TrainingDiverged, match=f"loss {value} at epoch 1, step 1: infonce"):
         _run_with(_faulty(breaks_at_the_second_step), experiment("infonce"), data, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "detached", [lambda views: views.detach().square(), lambda views: views.new_zeros(3)]
+)
+def test_a_loss_without_a_gradient_is_named_with_its_step(
+    detached: Callable[[Tensor], Tensor],
+    experiment: Make,
+    data: PreparedData,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(WrongReturn, match="the loss of infonce has no gradient at epoch 1, step 0"):
+        _run_with(_faulty(lambda views: detached(views).mean()), experiment("infonce"), data, monkeypatch)
+
+
+def test_a_loss_that_is_constant_may_have_a_gradient_of_zero(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constant = _faulty(lambda views: 0 * views.sum() + 1)
+    assert _run_with(constant, experiment("infonce"), data, monkeypatch) == [0, 1, 2]
 
 
 def test_the_literal_weights_report_the_anchors_they_drop(experiment: Make, data: PreparedData) -> None:

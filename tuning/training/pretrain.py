@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from contrasweep.data import named_seed
 from contrasweep.models import Encoder, NonFiniteFeatures
-from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.errors import TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import label_free_views
@@ -125,6 +125,7 @@ def pretrain(
         InputError: a file of the experiment is missing, its batches do not divide among the ranks, or the
             checkpoint belongs to another experiment.
         TrainingDiverged: the loss became NaN or Inf, or a batch held no anchor.
+        WrongReturn: the loss does not depend on anything that is learned.
         RanksLost: another rank has ended.
         NotRepeatable: the encoder, the loss or the method draws from torch's global generator.
     """
@@ -250,6 +251,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
                 schedule=experiment.schedule,
             )
             loss, metrics = objective.step(batch, run.ranks.gather_of(batch))
+            _refuse_no_gradient(run, loss, epoch, step)
             if step == 0:
                 drawn.refuse(objective)
             _update(run, loss, rate, done + 1)
@@ -288,6 +290,16 @@ def _update(run: _Run, loss: torch.Tensor, rate: float, step: int) -> None:
     run.objective.after_step()
     if run.average is not None:
         run.average.follow(step)
+
+
+def _refuse_no_gradient(run: _Run, loss: torch.Tensor, epoch: int, step: int) -> None:
+    # A loss that a batch makes constant can depend on what is learned all the same, with a gradient of zero.
+    if not loss.requires_grad:
+        raise WrongReturn(
+            f"the loss of {run.experiment.method} has no gradient at epoch {epoch}, step {step}: compute it "
+            "from the views by operations of torch, without .detach(), .item() or no_grad; where a batch "
+            "has nothing to learn from, return 0 * views.sum()"
+        )
 
 
 def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: torch.Tensor) -> None:
