@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from contrasweep.libraries import of_library, unknown_encoder
 from contrasweep.models.encoders import convnets, herocon
@@ -154,11 +154,37 @@ def encoder_spec(name: str) -> EncoderSpec:
 def check_images(name: str, channels: int, image_size: int) -> None:
     """Raise ValueError unless the encoder takes images `(channels, image_size, image_size)`.
 
-    A library's network is built and run without memory for its numbers.
+    The network of a library or a plug-in is built and run without memory for its numbers. That of a plug-in
+    must give the features that it states.
     """
-    encoder_spec(name).check_image_size(image_size)
+    spec = encoder_spec(name)
+    spec.check_image_size(image_size)
     if of_library(name):
         feature_width(name, channels, image_size)
+    elif spec not in _OWN:
+        _check_features(spec, channels, image_size)
+
+
+@lru_cache(maxsize=16)
+def _check_features(spec: EncoderSpec, channels: int, image_size: int) -> None:
+    images = f"{channels} x {image_size} x {image_size} images"
+    network = unfilled(lambda: spec.build(channels, image_size))
+    if not isinstance(network, Encoder):
+        raise ValueError(  # noqa: TRY004 - the message is for the author of a plug-in
+            f"encoder {spec.name!r}: its function must return an Encoder(body, width=...), "
+            f"returned {type(network).__name__}"
+        )
+    try:
+        features = outputs_of(network, channels, image_size)
+    except ValueError as error:
+        if "meta" in str(error):  # It reads numbers, so it says nothing without them.
+            return
+        raise ValueError(f"encoder {spec.name!r} does not take {images}: {error}") from error
+    if features.shape != (1, network.width):
+        raise ValueError(
+            f"encoder {spec.name!r} states {network.width} features, but of {images} it gives "
+            f"{tuple(features.shape[1:])} each; allowed: one row of `width` numbers for each image"
+        )
 
 
 def build_encoder(

@@ -110,6 +110,41 @@ def test_a_broken_encoder_is_named_with_its_distribution(
     assert reason in str(refused.value)
 
 
+NETWORK = """
+import torch
+from contrasweep.models import Encoder, EncoderSpec
+from torch import nn
+
+class Reading(nn.Flatten):
+    def forward(self, images):
+        return super().forward(images / float(images.max()))
+
+ITEM = EncoderSpec("own-net", "", None, lambda channels, size: {})
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ("Encoder(nn.Flatten(), 32)", r"states 32 features, but of 1 x 8 x 8 images it gives \(64,\) each"),
+        ("Encoder(nn.ReLU(), 64)", r"of 1 x 8 x 8 images it gives \(1, 8, 8\) each"),
+        ("nn.Flatten()", r"must return an Encoder\(body, width=...\), returned Flatten"),
+        ("Encoder(nn.Linear(3, 64), 64)", "encoder 'own-net' does not take 1 x 8 x 8 images"),
+    ],
+)
+def test_an_encoder_that_does_not_give_what_it_states_is_refused(
+    bring: Callable[..., None], network: str, message: str
+) -> None:
+    bring(NETWORK.format(network), {"contrasweep.encoders": {"own-net": "my_plugin:ITEM"}})
+    with pytest.raises(InputError, match=message):
+        resolve("infonce", "digits", {"encoder.name": "own-net"})
+
+
+def test_an_encoder_that_reads_numbers_is_taken(bring: Callable[..., None]) -> None:
+    bring(NETWORK.format("Encoder(Reading(), 64)"), {"contrasweep.encoders": {"own-net": "my_plugin:ITEM"}})
+    assert resolve("infonce", "digits", {"encoder.name": "own-net"}).encoder.name == "own-net"
+
+
 @pytest.mark.parametrize(
     ("code", "name", "reason"),
     [
