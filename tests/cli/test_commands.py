@@ -180,7 +180,7 @@ def test_a_sweep_of_one_trial_and_one_failure_is_told_in_the_singular(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     plan = write_study(tmp_path / "results", [0.6, None])
-    once = replace(plan, trials=1, experiment=plan.experiment.with_values({"epochs": 1}))
+    once = replace(plan.with_search(trials=1), experiment=plan.experiment.with_values({"epochs": 1}))
     report_sweep(SweepResult(once, {"completed": 1, "failed": 1}), as_json=False)
     said = " ".join("".join(capsys.readouterr()).split())
     assert "1 epoch at most" in said

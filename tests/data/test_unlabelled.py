@@ -174,7 +174,7 @@ def test_where_some_images_have_labels_probes_learn_from_these(tmp_path: Path) -
 def test_the_default_metric_needs_no_label_and_others_are_refused(flat: Path) -> None:
     few = {"batch_size": 8, "validation.fraction": 0.25}
     plan = plan_sweep("infonce", FLAT, data_root=flat, values=few)
-    assert plan.metrics == ("val.rankme",)
+    assert plan.search.metrics == ("val.rankme",)
     reported = [name for name in plan.record().columns.metrics if name.startswith("val.")]
     assert reported == [f"val.{name}" for name in LABEL_FREE]
     with pytest.raises(InputError, match=r"needs labels, and .* has none; allowed: val.rankme"):

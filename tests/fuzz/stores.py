@@ -7,11 +7,18 @@ from pathlib import Path
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.planning.plan import WarmStart, plan_of
+from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.results.trials import trial_outcomes
-from contrasweep.tuning.search import PastTrial
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StoreError, open_location, save_study
+from contrasweep.tuning.store import (
+    FINAL_SUFFIX,
+    ResultsStore,
+    StoreError,
+    WarmStartRecord,
+    WarmTrialRecord,
+    open_location,
+    save_study,
+)
 from tests.fuzz.harness import ALLOWED, Ended, contents, fuzz
 from tests.studies import STUDY, PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
 
@@ -29,9 +36,11 @@ _FINAL_METRICS = ("train.loss", "test.accuracy", "test.colour_mse", "test.untrai
 def write_studies(results: Path) -> None:
     """Write a search with a warm start, its final runs, and another search."""
     plan = small_plan(results, trials=TRIALS, metric="accuracy,colour_mse")
-    warm = WarmStart(("older",), (PastTrial(0, plan.space.defaults(), "completed", {2: 0.5}, [0.5, 90.0]),))
+    taken = WarmTrialRecord(
+        values=plan.space.defaults(), state="completed", epochs={2: 0.5}, value=(0.5, 90.0)
+    )
     record = plan.record()
-    record = record.with_search(warm_start=warm.record(), seeds=1)
+    record = record.with_search(warm_start=WarmStartRecord(studies=("older",), trials=(taken,)), seeds=1)
     location = open_location(results, writable=True)
     save_study(location, record)
     ends = ["completed"] * (TRIALS - 3) + ["stopped", "failed", "running"]

@@ -26,9 +26,9 @@ def ends(
     **fields: Any,
 ) -> bool:
     """Whether a search ends after trials with these final scores; None: stopped by the scheduler."""
-    stop_from = fields.pop("stop_from", 0)
-    search = SearchRecord(**{"trials": 100, "metric": "val.accuracy", "validation_images": 100, **fields})
-    early = EarlyEnd(Limits(stop_when=stop_when, stop_from=stop_from), search)
+    usual = {"trials": 100, "metric": "val.accuracy", "validation_images": 100}
+    search = SearchRecord(**{**usual, "stop_when": stop_when, **fields})
+    early = EarlyEnd(search)
     for trial, score in enumerate(scores):
         summary = None if score is None else Summary(score, std, search.seeds)
         early.end(trial, "stopped" if score is None else "completed", summary)
@@ -65,7 +65,7 @@ def test_the_best_must_rise_within_the_last_trials() -> None:
 def test_stopped_trials_count_and_failed_ones_do_not() -> None:
     assert ends([0.5, None, None, None])
     assert not ends([None, None, None, None, None]), "no trial has completed"
-    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.005 for 2"))
     for trial, status in enumerate(["completed", "failed", "completed", "failed", "failed"]):
         early.end(trial, status, Summary(0.5, None, 1))
     assert early.reason() is None
@@ -76,14 +76,14 @@ def test_stopped_trials_count_and_failed_ones_do_not() -> None:
 
 
 def test_trials_count_in_the_order_of_their_numbers() -> None:
-    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.005 for 2"))
     for trial, score in ((0, 0.5), (2, 0.5), (3, 0.5), (1, 0.9)):
         early.end(trial, "completed", Summary(score, None, 1))
     assert early.reason() is not None, "trial 1 ended last, and was begun before the last two"
 
 
 def test_once_the_search_has_ended_it_stays_ended() -> None:
-    early = EarlyEnd(Limits(stop_when="gain<0.005 for 2"), SearchRecord(trials=9, metric="val.accuracy"))
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.005 for 2"))
     for trial in range(3):
         early.end(trial, "completed", Summary(0.5, None, 1))
     first = early.reason()
@@ -123,9 +123,9 @@ def test_trials_of_earlier_drivers_count(tmp_path: Path) -> None:
     study = WrittenStudy(tmp_path, make_record())
     study.write(*(scored((0.5, 0.6), status) for status in ("completed", "stopped", "failed", "completed")))
     held = trial_outcomes(study.store.trials("demo"), study.record)
-    search = study.record.require_search()
-    assert EarlyEnd(Limits(stop_when="gain<0.01 for 2"), search, held).reason() is not None
-    assert EarlyEnd(Limits(stop_when="gain<0.01 for 3"), search, held).reason() is None
+    for trials, has_reason in ((2, True), (3, False)):
+        search = study.record.with_search(stop_when=f"gain<0.01 for {trials}").require_search()
+        assert (EarlyEnd(search, held).reason() is not None) == has_reason
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,11 @@ def test_trials_of_earlier_drivers_count(tmp_path: Path) -> None:
     ],
 )
 def test_a_condition_that_means_nothing_is_refused(fields: Any, stop_when: str, told: str) -> None:
-    usual = {"trials": 9, "metric": "val.accuracy", "validation_images": 100}
-    check_stop_when(Limits(stop_when=stop_when), SearchRecord(**usual))
+    usual = {"trials": 9, "metric": "val.accuracy", "validation_images": 100, "stop_when": stop_when}
+    check_stop_when(SearchRecord(**usual))
     with pytest.raises(InputError, match=told):
-        check_stop_when(Limits(stop_when=stop_when), SearchRecord(**{**usual, **fields}))
+        check_stop_when(SearchRecord(**{**usual, **fields}))
 
 
 def test_several_seeds_give_the_noise_of_any_metric() -> None:
-    check_stop_when(
-        Limits(stop_when="gain<noise for 3"), SearchRecord(trials=9, metric="val.rankme", seeds=2)
-    )
+    check_stop_when(SearchRecord(trials=9, metric="val.rankme", seeds=2, stop_when="gain<noise for 3"))

@@ -21,7 +21,7 @@ def test_a_search_that_ended_early_is_believed_to_have_the_trials_planned_or_tho
 
 def test_a_grid_that_ended_early_has_no_more_trials_than_points() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", sampler="grid", grid_points=2, values={"lam": 1.0})
-    early = plan.record().with_search(trials=1, not_begun=plan.trials - 1)
-    more = Expected(trials=plan.trials + 5)
+    early = plan.record().with_search(trials=1, not_begun=plan.search.trials - 1)
+    more = Expected(trials=plan.search.trials + 5)
     refuse_difference(plan, early, more)
-    assert trials_wanted_again(early, more) == plan.trials - 1
+    assert trials_wanted_again(early, more) == plan.search.trials - 1

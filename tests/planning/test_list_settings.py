@@ -15,7 +15,7 @@ def test_a_setting_may_be_a_list() -> None:
     values: Any = {"encoder.mean": [0.5], "encoder.std": [0.25]}
     plan = plan_sweep("infonce", "digits", values=values)
     stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
-    assert plan_of(stored, "results").given == {"encoder.mean": (0.5,), "encoder.std": (0.25,)}
+    assert plan_of(stored, "results").search.given == {"encoder.mean": (0.5,), "encoder.std": (0.25,)}
     assert stored.experiment.encoder.mean == (0.5,)
     refuse_difference(plan, stored, Expected(values=values))
     other: Any = {"encoder.mean": [0.4]}

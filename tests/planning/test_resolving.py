@@ -22,6 +22,7 @@ from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.request import check_request, split_preset
 from contrasweep.tuning.planning.resolve import check_experiment, resolve
+from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.spaces import complete_space, pin_values, space_of, with_defaults
 
 FITTING = [
@@ -360,7 +361,7 @@ def test_what_of_a_preset_is_not_searched_is_told_once(
 ) -> None:
     """A command checks the request before it loads torch, and the plan checks it again."""
     mine = Space.parse(method_space("fair-cclk").forms())
-    check_request("fair-cclk", "colormnist", space=mine, use_preset=True)
+    check_request("fair-cclk", "colormnist", SearchRules(space=mine), use_preset=True)
     with pytest.raises(DatasetMissing):
         plan_sweep("fair-cclk", "colormnist", space=mine, use_preset=True, data_root=tmp_path)
     assert caplog.text.count("optimizer.lr is not searched: the preset has 0.001") == 1

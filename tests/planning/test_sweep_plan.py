@@ -72,7 +72,7 @@ FINITE = Space.parse(
 def test_a_grid_has_as_many_trials_as_points() -> None:
     for given in (None, 6, 24):
         plan = plan_sweep("infonce", "digits", space=FINITE, sampler="grid", grid_points=3, trials=given)
-        assert plan.trials == 6
+        assert plan.search.trials == 6
         assert plan.space["temperature"].values() == (0.1, 0.5, 1.0)
         stored = StudyRecord.model_validate_json(plan.record().model_dump_json())
         assert not plan_of(stored, "results").space.difference(plan.space)
@@ -87,7 +87,7 @@ def test_a_grid_has_as_many_trials_as_points() -> None:
 
 def test_several_metrics_and_the_one_that_stops_trials() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", metric="accuracy, colour_mse", asha_metric="colour_mse")
-    assert plan.metrics == ("val.accuracy", "val.colour_mse")
+    assert plan.search.metrics == ("val.accuracy", "val.colour_mse")
     assert plan.rung_metric == "val.ridge_colour_mse"
     default = plan_sweep("fair-cclk", "colour-digits", metric="colour_mse,accuracy")
     assert default.rung_metric == "val.ridge_colour_mse"
@@ -169,7 +169,13 @@ def test_an_unknown_name_in_a_space_is_refused() -> None:
 def test_the_defaults_of_a_plan() -> None:
     plan = plan_sweep("fair-cclk", "colour-digits")
     assert plan.space == space_of("fair-cclk", "colour-digits", None)
-    assert (plan.trials, plan.sampler, plan.scheduler, plan.metric) == (24, "tpe", "asha", "val.accuracy")
+    search = plan.search
+    assert (search.trials, search.sampler, search.scheduler, plan.metric) == (
+        24,
+        "tpe",
+        "asha",
+        "val.accuracy",
+    )
     assert plan.rung_metric == "val.ridge_accuracy"
     assert plan.resources.concurrency == available_cores()
     assert plan.name.startswith("fair-cclk-colour-digits-")
@@ -384,7 +390,7 @@ def test_a_study_of_another_version_is_refused() -> None:
 
 def test_a_trial_has_a_seed_for_every_part_that_is_held_out() -> None:
     def seeds(values: dict[str, Any], **given: Any) -> int:
-        return plan_sweep("herocon", "two-view-digits", trials=1, values=values, **given).seeds
+        return plan_sweep("herocon", "two-view-digits", trials=1, values=values, **given).search.seeds
 
     folds = {"validation.split": "folds", "validation.fraction": 0.25}
     assert seeds({}) == 1

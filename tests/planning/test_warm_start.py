@@ -27,7 +27,7 @@ def run(score: float, status: str = "completed", **values: Any) -> Run:
 
 def short(plan: SweepPlan) -> list[float]:
     """Return the temperatures of what runs first: the runs here differ in them."""
-    return [float(one["temperature"]) for one in plan.enqueued]
+    return [float(one["temperature"]) for one in plan.search.enqueued]
 
 
 def test_the_best_of_another_dataset_run_first(tmp_path: Path) -> None:
@@ -44,9 +44,9 @@ def test_the_best_of_another_dataset_run_first(tmp_path: Path) -> None:
     )
     later = small_plan(tmp_path, warm_start=["there"])
     assert short(later) == [0.11, 0.22, 0.33, 0.55], "neither the defaults nor a stopped trial"
-    assert {name: later.enqueued[0][name] for name in BEST} == BEST
-    assert later.warm.trials == ()
-    assert later.warm.remarks == ("there searched on biased-digits: 4 of its best configurations run first",)
+    assert {name: later.search.enqueued[0][name] for name in BEST} == BEST
+    assert later.search.warm_start.trials == ()
+    assert later.remarks == ("there searched on biased-digits: 4 of its best configurations run first",)
     study = later.new_study()
     assert [study.ask().values["temperature"] for _ in range(3)] == [
         later.space.defaults()["temperature"],
@@ -55,7 +55,7 @@ def test_the_best_of_another_dataset_run_first(tmp_path: Path) -> None:
     ]
     record = later.record().require_search()
     assert record.warm_start.studies == ("there",)
-    assert record.enqueued == later.enqueued, "a resumed study needs the earlier one no longer"
+    assert record.enqueued == later.search.enqueued, "a resumed study needs the earlier one no longer"
 
 
 def test_half_of_the_trials_are_left_to_the_search(tmp_path: Path) -> None:
@@ -72,15 +72,15 @@ def test_several_studies_take_turns_beside_one_of_this_dataset(tmp_path: Path) -
     write(tmp_path, "here", run(0.6, temperature=0.5), dataset="colour-digits")
     later = small_plan(tmp_path, warm_start=["first", "second", "here"])
     assert short(later) == [0.11, 0.33, 0.22]
-    assert [one.values["temperature"] for one in later.warm.trials] == [0.5]
-    assert [remark.partition(":")[2][:3] for remark in later.warm.remarks[-2:]] == [" 2 ", " 2 "]
+    assert [one.values["temperature"] for one in later.search.warm_start.trials] == [0.5]
+    assert [remark.partition(":")[2][:3] for remark in later.remarks[-2:]] == [" 2 ", " 2 "]
 
 
 def test_what_does_not_fit_the_space_is_passed_over(tmp_path: Path) -> None:
     write(tmp_path, "there", run(0.9, **BEST), run(0.8, **SECOND))
     later = small_plan(tmp_path, values={"kernel": "laplacian"}, warm_start=["there"])
     assert short(later) == [0.22]
-    assert later.warm.remarks[0].endswith(": 1 of its best configurations run first")
+    assert later.remarks[0].endswith(": 1 of its best configurations run first")
 
 
 def test_the_scores_of_another_dataset_need_not_be_of_this_metric(tmp_path: Path) -> None:
@@ -91,8 +91,10 @@ def test_the_scores_of_another_dataset_need_not_be_of_this_metric(tmp_path: Path
 def test_a_study_without_the_scheduler_s_metric_lends_its_completed_trials(tmp_path: Path) -> None:
     write(tmp_path, "here", run(0.6, temperature=0.5), run(0.4, "stopped"), dataset="colour-digits")
     later = small_plan(tmp_path, metric="accuracy", asha_metric="rankme", warm_start=["here"])
-    assert [(one.values["temperature"], one.state) for one in later.warm.trials] == [(0.5, "completed")]
-    assert "here lacks val.rankme: its stopped trials are left out" in later.warm.remarks
+    assert [(one.values["temperature"], one.state) for one in later.search.warm_start.trials] == [
+        (0.5, "completed")
+    ]
+    assert "here lacks val.rankme: its stopped trials are left out" in later.remarks
     later.new_study().ask()
 
 

@@ -43,7 +43,7 @@ def test_after_the_budget_no_trial_begins(
     monkeypatch.setitem(original.__kwdefaults__, "clock", Clock())
     with without_ray():
         done = run_sweep(tiny_plan(tmp_path, trials=8, scheduler="none", limits=Limits(budget=150.0)))
-    begun = done.plan.trials
+    begun = done.plan.search.trials
     assert 1 < begun < 8
     assert done.counts == {"completed": begun}
     store = ResultsStore(tmp_path)
@@ -66,7 +66,7 @@ def test_time_of_earlier_drivers_counts(tmp_path: Path) -> None:
     with without_ray():
         done = resume_sweep(STUDY, tmp_path)
     assert done.counts == {"completed": 1}
-    assert done.plan.trials == 1
+    assert done.plan.search.trials == 1
 
 
 def test_the_same_command_ends_early_again_and_with_a_larger_budget_goes_on(
@@ -101,7 +101,7 @@ def test_a_study_that_ended_early_has_room_for_a_trial_that_its_store_lacks(
     study.write(scored(trial=0), scored(trial=2))
     with without_ray():
         done = resume_sweep(STUDY, tmp_path)
-        assert (done.counts, done.plan.trials) == ({"completed": 2}, 3)
+        assert (done.counts, done.plan.search.trials) == ({"completed": 2}, 3)
         assert "No trial began after 2 of 9" in caplog.text
         assert "--extend 6 with a larger --budget adds the others" in caplog.text
         caplog.clear()

@@ -53,7 +53,7 @@ def test_a_sweep_follows_its_condition(tmp_path: Path, monkeypatch: pytest.Monke
     rows = store.trials("small").to_pylist()
     after, again = ([one.constraints for one in study.trials] for study in made)
     assert again[:TRIALS] == after, "a resumed search knows what the first one did"
-    beyond = [one[str(plan.keep[0])] for one in again]
+    beyond = [one[str(plan.search.keep[0])] for one in again]
     assert beyond == pytest.approx([bound - row["metric.val.colour_mse"] for row in rows])
     assert max(beyond) > 0 >= min(beyond)
 

@@ -28,7 +28,7 @@ def test_a_search_that_no_longer_gains_ends_and_says_why(
     limits = Limits(stop_when=NEVER_ENOUGH)
     with without_ray():
         done = run_sweep(tiny_plan(tmp_path, trials=8, epochs=1, scheduler="none", limits=limits))
-        assert (done.plan.trials, done.counts) == (3, {"completed": 3})
+        assert (done.plan.search.trials, done.counts) == (3, {"completed": 3})
         assert done.ended_early is not None
         assert f"No trial began after 3 of 8, because {done.ended_early}; --extend 5 adds" in caplog.text
         assert search_of(tmp_path) == (3, NEVER_ENOUGH, 0)
@@ -62,9 +62,9 @@ def test_noise_that_is_unknown_is_refused_before_any_work(tmp_path: Path) -> Non
 def test_a_grid_that_ended_early_takes_the_points_that_are_left(tmp_path: Path) -> None:
     values = {"views.min_crop": 0.4}
     plan = written_plan(tmp_path, sampler="grid", grid_points=2, values=values, limits=Limits(budget=1.0))
-    points = plan.trials
+    points = plan.search.trials
     PlannedStudy(plan).write(scored((0.5, 0.6)))
     with without_ray():
-        assert resume_sweep(STUDY, tmp_path).plan.trials == 1
+        assert resume_sweep(STUDY, tmp_path).plan.search.trials == 1
     with pytest.raises(InputError, match=f"extend must be at most {points - 1}, given {points}"):
         resume_sweep(STUDY, tmp_path, extend=points)

@@ -64,7 +64,7 @@ def test_a_sweep_from_python_takes_what_makes_its_plan(
     plans: list[SweepPlan] = []
     monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plans.append(plan))
     contrasweep.sweep("fair-cclk", "colour-digits", trials=3, epochs=2, results=tmp_path, name="python")
-    assert (plans[0].trials, plans[0].experiment.epochs, plans[0].name) == (3, 2, "python")
+    assert (plans[0].search.trials, plans[0].experiment.epochs, plans[0].name) == (3, 2, "python")
     of_plan = inspect.signature(contrasweep.plan_sweep).parameters
     assert [*inspect.signature(contrasweep.sweep).parameters] == [*of_plan, "progress"]
     options = {name: one.annotation for name, one in of_plan.items() if one.kind is one.KEYWORD_ONLY}

@@ -110,9 +110,9 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
     )
     cosine = [row for row in ResultsStore(group).trials("both-fair-cclk").to_pylist() if row["seed"] == 0]
     fitting = [row for row in cosine if row["hp.kernel"] == "cosine"]
-    assert len(later.warm.trials) == len(fitting) < TRIALS
-    assert f"{TRIALS - len(fitting)} do not fit" in later.warm.remarks[0]
-    assert "epochs was 2" in later.warm.remarks[1]
+    assert len(later.search.warm_start.trials) == len(fitting) < TRIALS
+    assert f"{TRIALS - len(fitting)} do not fit" in later.remarks[0]
+    assert "epochs was 2" in later.remarks[1]
     study = later.new_study()
     assert len(study.optuna_study.trials) == len(fitting)
     first = study.ask()
@@ -127,8 +127,8 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
         warm_start=["both-fair-cclk"],
     )
     scores = {one.trial: one.mean("val.colour_mse") for one in _outcomes(group, "both-fair-cclk")}
-    ended = [one for one in alone.warm.trials if one.state == "completed"]
-    assert len(alone.warm.trials) == TRIALS
+    ended = [one for one in alone.search.warm_start.trials if one.state == "completed"]
+    assert len(alone.search.warm_start.trials) == TRIALS
     assert [one.value for one in ended] == [[score] for score in scores.values() if score is not None]
     with pytest.raises(InputError, match="method of study both-infonce is infonce, not fair-cclk"):
         plan(group, "fair-cclk", warm_start=["both-infonce"])

@@ -14,9 +14,8 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment.conditions import Condition, parse_condition
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.planning.plan import WarmStart
+from contrasweep.tuning.planning.plan import learned_from
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.sweep_group import GroupResult
 from contrasweep.tuning.reports.answer import answer_section
@@ -146,20 +145,21 @@ def test_the_search_learns_how_far_past_trials_break_it(tmp_path: Path) -> None:
 def test_a_gain_is_one_of_trials_that_keep_it(tmp_path: Path) -> None:
     study = written(tmp_path)
     held = trial_outcomes(study.store.trials(STUDY), study.record)
-    for keep, ends in (((), False), (study.plan.keep, True)):
-        search = study.record.with_search(keep=keep).require_search()
-        assert (EarlyEnd(Limits(stop_when="gain<0.1 for 3"), search, held).reason() is not None) == ends
+    for keep, ends in (((), False), (study.plan.search.keep, True)):
+        search = study.record.with_search(keep=keep, stop_when="gain<0.1 for 3").require_search()
+        assert (EarlyEnd(search, held).reason() is not None) == ends
 
 
 def test_a_warm_start_takes_the_violations_along(tmp_path: Path) -> None:
     written(tmp_path)
     later = small_plan(tmp_path, keep=("colour_mse>=350", "train.loss<9"), warm_start=[STUDY])
     name = "val.colour_mse >= 350"
-    assert [one.violations[name] for one in later.warm.trials] == [50.0, 250.0, -50.0, 200.0]
-    assert all(one.violations["train.loss < 9"] == math.inf for one in later.warm.trials), "none has a loss"
+    found = later.search.warm_start.trials
+    assert [one.violations[name] for one in found] == [50.0, 250.0, -50.0, 200.0]
+    assert all(one.violations["train.loss < 9"] == math.inf for one in found), "none has a loss"
     record = type(later.record()).model_validate_json(later.record().model_dump_json())
-    taken = WarmStart.of_record(record.require_search().warm_start).trials
-    assert [dict(one.violations) for one in taken] == [dict(one.violations) for one in later.warm.trials]
+    taken = learned_from(record.require_search().warm_start)
+    assert [dict(one.violations) for one in taken] == [dict(one.violations) for one in found]
     with pytest.raises(InputError, match=r"study-1 lacks the metrics of val\.rankme > 3"):
         small_plan(tmp_path, keep=("rankme>3",), values={"probes.label_free_views": 4}, warm_start=[STUDY])
 
@@ -167,7 +167,7 @@ def test_a_warm_start_takes_the_violations_along(tmp_path: Path) -> None:
 def test_a_score_without_labels_is_computed_where_it_is_kept(tmp_path: Path) -> None:
     plan = small_plan(tmp_path, keep=("rankme>=5",))
     assert plan.experiment.probes.label_free_views > 0
-    assert str(plan.keep[0]) == "val.rankme >= 5"
+    assert str(plan.search.keep[0]) == "val.rankme >= 5"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path, text: str, told: str) ->
 def test_a_resume_refuses_other_conditions(tmp_path: Path) -> None:
     study = written(tmp_path, (KEEP, "accuracy>0.5"))
     record = ResultsStore(tmp_path).study(STUDY)
-    assert record.require_search().keep == study.plan.keep
+    assert record.require_search().keep == study.plan.search.keep
     refuse_difference(study.plan, record, Expected(keep=["val.accuracy > 0.5", "colour_mse>=2e2"]))
     refuse_difference(study.plan, record, Expected())
     for keep in ([KEEP], ["accuracy>0.5", "colour_mse>=200.0000001"], ["accuracy>=0.5", KEEP]):

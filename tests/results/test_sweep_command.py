@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.planning.spaces import space_of
-from contrasweep.tuning.results.commands import NOT_WRITTEN, SWEEP_OPTIONS, sweep_command
+from contrasweep.tuning.results.commands import NOT_WRITTEN, option_of, sweep_command
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.record import SearchRecord, WarmStartRecord
 from tests.studies import small_plan
@@ -55,16 +56,18 @@ def command(record: StudyRecord) -> str | None:
 
 
 def test_every_field_of_a_search_is_written_or_named() -> None:
-    assert SWEEP_OPTIONS.keys() | NOT_WRITTEN.keys() == SearchRecord.model_fields.keys()
-    assert not SWEEP_OPTIONS.keys() & NOT_WRITTEN.keys()
-    assert CHANGED.keys() == SWEEP_OPTIONS.keys()
+    assert CHANGED.keys() | NOT_WRITTEN.keys() == SearchRecord.model_fields.keys()
+    assert not CHANGED.keys() & NOT_WRITTEN.keys()
+    command = typer.main.get_command(app).commands["sweep"]  # type: ignore[attr-defined]
+    options = {word for one in command.params for word in one.opts}
+    assert {option_of(field) for field in CHANGED} <= options
 
 
 @pytest.mark.parametrize("field", CHANGED)
 def test_a_field_that_differs_is_written(record: StudyRecord, field: str) -> None:
     value, texts = CHANGED[field]
     words = shlex.split(command(record.with_search(**{field: value})) or "")
-    option = SWEEP_OPTIONS[field]
+    option = option_of(field)
     assert [after for word, after in pairwise(words) if word == option] == texts
 
 

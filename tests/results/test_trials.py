@@ -76,7 +76,7 @@ def test_a_trial_s_experiment_is_what_its_settings_resolve_to(method: str, datas
     study = plan.new_study()
     for _ in range(12):
         values = study.ask().values
-        anew = resolve(method, dataset, {**plan.given, **values}, space=plan.space)
+        anew = resolve(method, dataset, {**plan.search.given, **values}, space=plan.space)
         assert experiment_of(record, values) == plan.experiment_of(values) == anew
 
 

@@ -12,6 +12,7 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.enqueued import read_configurations, whole_configurations
 from contrasweep.tuning.planning.request import check_request
+from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.stability.pools import common_parameters, paired_pools
 
 FIRST = Space.parse(
@@ -68,8 +69,8 @@ def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
     assert content["common"] == ["temperature", "optimizer.lr", "views.min_crop"]
     for method in methods:
         enqueue = read_configurations(Path(content["files"][method]))
-        asked = {"values": {"views.flip": 0.0}, "trials": 9, "enqueue": enqueue}
-        assert len(check_request(method, "colour-digits", **asked).enqueued) == 8  # type: ignore[arg-type]
+        rules = SearchRules(values={"views.flip": 0.0}, trials=9)
+        assert len(check_request(method, "colour-digits", rules, enqueue=enqueue).enqueued) == 8
 
 
 def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_every_row_is_searched_with_the_same_budget(calls: dict[str, list[Any]],
         f"table-cclk-t5a-quick-tuned-{kernel}-colour-digits"
         for kernel in ("rbf", "polynomial", "laplacian", "cosine")
     ]
-    assert {plan.trials for plan in calls["new"]} == {2}
+    assert {plan.search.trials for plan in calls["new"]} == {2}
     assert {plan.metric for plan in calls["new"]} == {"val.accuracy"}
     searched = [{parameter.name for parameter in plan.space.searched} for plan in calls["new"]]
     assert "sigma2" in searched[0]

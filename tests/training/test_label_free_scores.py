@@ -98,7 +98,7 @@ def test_an_experiment_without_them_keeps_its_identity() -> None:
 
 def test_a_metric_that_needs_them_asks_for_them() -> None:
     plan = plan_sweep("infonce", "digits", metric="rankme,val.alignment")
-    assert plan.metrics == ("val.rankme", "val.alignment")
+    assert plan.search.metrics == ("val.rankme", "val.alignment")
     assert plan.rung_metric == "val.rankme"
     assert set(NAMES) <= set(plan.record().columns.metrics)
     assert plan.experiment.probes.label_free_views == 4

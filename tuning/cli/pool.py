@@ -37,6 +37,7 @@ def pool(
     Example: contrasweep pool infonce fair-cclk --data colour-digits --size 48 -o pools
     """
     from contrasweep.tuning.planning.request import check_request
+    from contrasweep.tuning.planning.rules import SearchRules
     from contrasweep.tuning.stability.least import refuse_few
 
     refuse_repeats("method", methods)
@@ -44,10 +45,8 @@ def pool(
     refuse_few(size, f"--size {size}: `stability` compares that many trials besides the defaults")
     check_folder(output, "-o")
     values = parse_settings(set_)
-    spaces = {
-        one: check_request(one, data, values=values, sampler="random", trials=size + 1, seed=seed).space
-        for one in methods
-    }
+    rules = SearchRules(values=values, sampler="random", trials=size + 1, seed=seed)
+    spaces = {one: check_request(one, data, rules).space for one in methods}
     for one, space in spaces.items():
         if not space.searched:
             raise InputError(f"{one} searches nothing with these settings: leave out some of --set")

@@ -1,6 +1,7 @@
 """`contrasweep sweep`: search a method's hyperparameters on a dataset."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ from contrasweep.tuning.limits import check_count
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.planning.resources import Machine
+    from contrasweep.tuning.planning.rules import SearchRules
     from contrasweep.tuning.store import StudyRecord
 
 DEFAULT_DATASET = "colour-digits"
@@ -127,8 +129,8 @@ def sweep(
     Example: contrasweep sweep fair-cclk infonce --data colour-digits --trials 24 --name compared
     """
     from contrasweep.tuning.planning.enqueued import read_configurations
-    from contrasweep.tuning.planning.halving import Halving
     from contrasweep.tuning.planning.own_space import space_of_file
+    from contrasweep.tuning.planning.rules import SearchRules
     from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
 
     methods = methods or []
@@ -140,20 +142,22 @@ def sweep(
         refuse_repeats("method", methods)
     if preset:
         _refuse_value_of_preset(methods)
-    values = parse_settings(set_)
-    rules: dict[str, Any] = {
-        "space": None,
-        "trials": trials,
-        "sampler": sampler,
-        "grid_points": grid_points,
-        "scheduler": scheduler,
-        "metric": metric,
-        "asha_metric": asha_metric,
-        "keep": keep or None,
-        "seed": seed,
-        "seeds": seeds,
-    }
-    warm = None if warm_start is None else warm_start.split(",")
+    rules = SearchRules(
+        trials=trials,
+        epochs=epochs,
+        values=parse_settings(set_),
+        sampler=sampler,
+        grid_points=grid_points,
+        scheduler=scheduler,
+        metric=metric,
+        asha_metric=asha_metric,
+        eta=eta,
+        grace=grace,
+        seed=seed,
+        seeds=seeds,
+        keep=keep or None,
+        warm_start=None if warm_start is None else warm_start.split(","),
+    )
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
     running |= {"keep_weights": keep_weights, "gpus_per_worker": gpus_per_worker, "device": device}
@@ -162,7 +166,7 @@ def sweep(
     bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_place(concurrency, cpus_per_trial, workers, device, address, autoscale, one_node)
-    limits, halving = Limits(**given(bounds)), Halving(**given({"eta": eta, "grace": grace}))
+    limits = Limits(**given(bounds))
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
@@ -171,11 +175,9 @@ def sweep(
         stored = _stored(methods, name, results)
         if space is not None:
             held = stored.require_search().given
-            rules["space"] = space_of_file(space, methods, stored.dataset, held)
+            rules = replace(rules, space=space_of_file(space, methods, stored.dataset, held))
         machine = _machine(address, autoscale, one_node)
-        values |= {} if epochs is None else {"epochs": epochs}
-        expected = {"dataset": data, "values": values, "cpus": cpus_per_trial, **rules, "warm_start": warm}
-        expected |= {"eta": eta, "grace": grace}
+        expected = {**vars(rules), "dataset": data, "cpus": cpus_per_trial}
         running |= {**bounds, "machine": machine, "extend": extend or 0}
         running["retry_failed"] = retry_failed
         _resume(methods, name, results, expected, json, **running)
@@ -188,17 +190,18 @@ def sweep(
     if data is None:
         remark(f"No --data was given: the sweep uses {DEFAULT_DATASET}.")
     if space is not None:
-        rules["space"] = space_of_file(space, methods, dataset, values)
-    asked = {**given({**rules, "epochs": epochs}), "values": values, "use_preset": preset}
-    asked |= {"halving": halving, "enqueue": () if enqueue is None else read_configurations(enqueue)}
-    _check_new(methods, dataset, name, None if dry_run else results, asked)
+        rules = replace(rules, space=space_of_file(space, methods, dataset, rules.values))
+    start: dict[str, Any] = {"use_preset": preset}
+    start["enqueue"] = () if enqueue is None else read_configurations(enqueue)
+    _check_new(methods, dataset, name, None if dry_run else results, rules, **start)
     machine = _machine(address, autoscale, one_node)
     plans = _plans(
         methods,
         dataset,
         name,
-        **asked,
-        **given({**running, "warm_start": warm, "cpus_per_trial": cpus_per_trial}),
+        **rules.given(),
+        **start,
+        **given({**running, "cpus_per_trial": cpus_per_trial}),
         machine=machine,
         limits=limits,
         results=results,
@@ -225,7 +228,12 @@ def _refuse_value_of_preset(methods: Sequence[str]) -> None:
 
 
 def _check_new(
-    methods: Sequence[str], dataset: str, name: str | None, results: str | None, asked: Mapping[str, Any]
+    methods: Sequence[str],
+    dataset: str,
+    name: str | None,
+    results: str | None,
+    rules: "SearchRules",
+    **start: Any,
 ) -> None:
     """Check what is asked of new studies, as far as that needs no torch.
 
@@ -234,7 +242,8 @@ def _check_new(
         dataset: the dataset.
         name: the name of the study, or the beginning of several names; None for one made of the time.
         results: the results folder; None for a dry run, to which a name may be given that is taken.
-        asked: the options of `check_request`.
+        rules: the rules of each search.
+        start: the other options of `check_request`.
 
     Raises:
         InputError, StoreError: an option is wrong, or a study has the name.
@@ -242,7 +251,7 @@ def _check_new(
     from contrasweep.tuning.planning.request import check_request, study_of
 
     for method in methods:
-        check_request(method, dataset, **asked)
+        check_request(method, dataset, rules, **start)
     if name is not None:
         from contrasweep.tuning.store import check_study_name, open_location
         from contrasweep.tuning.store.study import refuse_taken
@@ -311,12 +320,12 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
     plan = plans[0]
     if len(plans) == 1:
         remark(
-            f"Study {plan.name}: {counted(plan.trials, 'trial')} of {plan.method} on {plan.dataset}, "
+            f"Study {plan.name}: {counted(plan.search.trials, 'trial')} of {plan.method} on {plan.dataset}, "
             f"{plan.resources.concurrency} at once; results in {plan.results}"
         )
     else:
         names = ", ".join(plan.name for plan in plans)
-        each = f"{counted(plan.trials, 'trial')} each on {plan.dataset}"
+        each = f"{counted(plan.search.trials, 'trial')} each on {plan.dataset}"
         remark(f"Studies {names}: {each}; results in {plan.results}")
     say_what_runs(plans)
     from contrasweep.tuning.ray.sweep import run_sweep

@@ -26,15 +26,14 @@ MOST_FAILURES = 5
 def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
     """Say where a plan differs from what was asked for, and which earlier studies it starts from."""
     for plan in plans:
-        if trials is not None and plan.trials < trials:
-            warn(
-                f"the grid has {counted(plan.trials, 'point')}: each is one trial, so there are not {trials}."
-            )
+        if trials is not None and plan.search.trials < trials:
+            points = counted(plan.search.trials, "point")
+            warn(f"the grid has {points}: each is one trial, so there are not {trials}.")
         at_once = plan.resources.concurrency
-        if concurrency is not None and at_once < min(concurrency, plan.trials):
+        if concurrency is not None and at_once < min(concurrency, plan.search.trials):
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
             warn(f"this machine has room for {fit}, not {concurrency}.")
-        for line in plan.warm.remarks:
+        for line in plan.remarks:
             tell(f"Warm start: {line}.")
 
 
@@ -55,7 +54,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
         warnings[few_steps_in_words(plan.experiment, facts)] = None
-        warnings[searched_views_in_words((*plan.metrics, plan.asha_metric), plan.space)] = None
+        warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)
     for setup, methods in told.items():
@@ -76,12 +75,16 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
     say_what_runs(plans)
     for plan, one in zip(plans, told, strict=True):
         print_rows(
-            f"{plan.method} on {plan.dataset}: the first of {counted(plan.trials, 'trial')}",
+            f"{plan.method} on {plan.dataset}: the first of {counted(plan.search.trials, 'trial')}",
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{counted(plan.resources.concurrency, 'trial')} at once, {plan.resources.in_words}; "
             f"at most {counted(one['epochs_at_most'], 'epoch')} in all{_time_in_words(one)}"
-            + ("" if plan.scheduler == "none" else f", fewer as {plan.scheduler} stops weak trials")
-            + (". Later proposals depend on results." if sampler_of(plan.sampler).learns else "."),
+            + (
+                ""
+                if plan.search.scheduler == "none"
+                else f", fewer as {plan.search.scheduler} stops weak trials"
+            )
+            + (". Later proposals depend on results." if sampler_of(plan.search.sampler).learns else "."),
         )
 
 
@@ -98,10 +101,10 @@ def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
     from contrasweep.tuning.results.pace import earlier_pace
     from contrasweep.tuning.store import ResultsStore
 
-    study, epochs = plan.new_study(), plan.trials * plan.seeds * plan.experiment.epochs
+    study, epochs = plan.new_study(), plan.search.trials * plan.search.seeds * plan.experiment.epochs
     searched, device = [one.name for one in plan.space.searched], device_of(plan.resources.gpus)
     pace = earlier_pace(ResultsStore(plan.results), plan.experiment, searched, device)
-    proposals = [study.ask() for _ in range(min(DRY_RUN_TRIALS, plan.trials))]
+    proposals = [study.ask() for _ in range(min(DRY_RUN_TRIALS, plan.search.trials))]
     return {
         "study": plan.record().model_dump(mode="json"),
         "first": [{"trial": one.number, "configuration": dict(one.values)} for one in proposals],
@@ -120,13 +123,13 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     from contrasweep.tuning.store import ResultsStore
 
     plan, store = result.plan, ResultsStore(result.plan.results)
-    selected = best_trials(store, plan.name, top=5 if len(plan.metrics) == 1 else None)
+    selected = best_trials(store, plan.name, top=5 if len(plan.search.metrics) == 1 else None)
     if as_json:
         failed, best = failed_trials(store, plan.name), [selected_content(trial) for trial in selected]
         print_json({"study": plan.name, "counts": dict(result.counts), "best": best, "failed": failed})
         return
     rows = [selected_row(trial) for trial in selected]
-    title = f"{plan.name}: {best_name(plan.metric)} of {counted(plan.trials, 'trial')}"
+    title = f"{plan.name}: {best_name(plan.metric)} of {counted(plan.search.trials, 'trial')}"
     print_rows(title, rows, footer=_footer(plan, result.counts))
     if told := collapsed_trials(trial_outcomes(store.trials(plan.name), store.study(plan.name))):
         warn(told)
@@ -146,11 +149,11 @@ def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     """Return the conditions of the scores above: endings, seeds, epochs, the rule of selection."""
     endings = ", ".join(f"{count} {status}" for status, count in counts.items())
     first = plan.experiment.seed
-    seeds = f"{plan.seeds} seeds ({first} to {first + plan.seeds - 1})"
+    seeds = f"{plan.search.seeds} seeds ({first} to {first + plan.search.seeds - 1})"
     return (
-        f"{endings}; {f'one seed ({first})' if plan.seeds == 1 else seeds} per trial, "
+        f"{endings}; {f'one seed ({first})' if plan.search.seeds == 1 else seeds} per trial, "
         f"{counted(plan.experiment.epochs, 'epoch')} at most; "
-        f"{rule_in_words(plan.metric)}{appended(plan.keep)}, "
+        f"{rule_in_words(plan.metric)}{appended(plan.search.keep)}, "
         "on the validation split, so the score is optimistic: "
         "`contrasweep run` tests it on fresh seeds."
         + (f" {control}" if (control := plan.experiment.encoder.control) else "")
@@ -180,7 +183,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         print_json({"group": prefix, "best": rows, "failed": failed})
     elif rows:
         plan = done.results[0].plan
-        planned = [one.plan.trials for one in done.results]
+        planned = [one.plan.search.trials for one in done.results]
         least, most = min(planned), max(planned)
         trials = counted(most, "trial")
         begun = f"The same budget each: {trials}" if least == most else f"{least} to {trials}"
@@ -188,7 +191,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
             f"{prefix}: the best trial of each method on {plan.dataset}",
             [{name: value for name, value in row.items() if name != "configuration"} for row in rows],
             footer=f"{begun} of {counted(plan.experiment.epochs, 'epoch')} at most, "
-            f"{counted(plan.seeds, 'seed')} per trial. These are validation scores, "
+            f"{counted(plan.search.seeds, 'seed')} per trial. These are validation scores, "
             "which are optimistic: test them on fresh seeds.",
         )
         if any(row["failed"] for row in rows):

@@ -10,7 +10,6 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import all_hold
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.results.best import best_final, merit
 from contrasweep.tuning.results.noise import images_behind, score_noise
 from contrasweep.tuning.results.numbers import number_text
@@ -37,8 +36,7 @@ class EarlyEnd:
     studies. A trial must have completed before the last ones, or there is nothing to compare with.
 
     Args:
-        limits: the limits of the sweep.
-        search: how it is searched.
+        search: how the sweep searches, and its limits.
         held: the trials of earlier drivers.
         spent: the seconds in which trials ran under earlier drivers.
         clock: returns the time in seconds.
@@ -46,15 +44,14 @@ class EarlyEnd:
 
     def __init__(
         self,
-        limits: Limits,
         search: SearchRecord,
         held: Iterable[TrialOutcome] = (),
         *,
         spent: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._limits = limits
-        self._stop = None if limits.stop_when is None else parse_stop_when(limits.stop_when)
+        self._search = search
+        self._stop = None if search.stop_when is None else parse_stop_when(search.stop_when)
         self._metric, self._images = search.metrics[0], images_behind(search)
         self._spent, self._clock = spent, clock
         self._first: float | None = None
@@ -84,7 +81,7 @@ class EarlyEnd:
         return self._reason
 
     def _time(self) -> Reason | None:
-        budget = self._limits.budget
+        budget = self._search.budget
         here = 0.0 if self._first is None else self._clock() - self._first
         if budget is None or self._spent + here < budget:
             return None
@@ -92,7 +89,7 @@ class EarlyEnd:
 
     def _gain(self) -> Reason | None:
         stop, numbers = self._stop, sorted(self._trained)
-        if stop is None or sum(trial >= self._limits.stop_from for trial in numbers) < stop.trials:
+        if stop is None or sum(trial >= self._search.stop_from for trial in numbers) < stop.trials:
             return None
         before, now = self._best(numbers[: -stop.trials]), self._best(numbers)
         if before is None or now is None:
@@ -115,14 +112,14 @@ class EarlyEnd:
         )
 
 
-def check_stop_when(limits: Limits, search: SearchRecord) -> None:
-    """Refuse a condition that means nothing for a search.
+def check_stop_when(search: SearchRecord) -> None:
+    """Refuse a condition to end early that means nothing for the search.
 
     Raises:
         InputError: the search has several metrics, or goes through a grid; or the condition names the noise
             of a score whose noise is unknown.
     """
-    if limits.stop_when is None:
+    if search.stop_when is None:
         return
     if len(search.metrics) > 1:
         raise InputError(
@@ -134,8 +131,8 @@ def check_stop_when(limits: Limits, search: SearchRecord) -> None:
             f"stop-when does not go with the sampler {search.sampler}: its points come in a fixed order, so "
             "the last ones say nothing of those that are left"
         )
-    if parse_stop_when(limits.stop_when).gain is None and search.seeds == 1 and images_behind(search) is None:
+    if parse_stop_when(search.stop_when).gain is None and search.seeds == 1 and images_behind(search) is None:
         raise InputError(
-            f"stop-when: given {limits.stop_when!r}, but the noise of one {search.metric} is unknown; "
+            f"stop-when: given {search.stop_when!r}, but the noise of one {search.metric} is unknown; "
             "allowed: a number (gain<NUMBER for TRIALS), an accuracy as --metric, or --seeds 2 or more"
         )

@@ -14,7 +14,6 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
-from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.spaces import known_settings
 from contrasweep.tuning.planning.trial_limits import Limits
@@ -36,7 +35,8 @@ class SweepOptions(TypedDict, total=False):
     scheduler: str
     metric: str | None
     asha_metric: str | None
-    halving: Halving | None
+    eta: int | None
+    grace: int | None
     seed: int
     seeds: int | None
     keep: Sequence[str]

@@ -1,9 +1,8 @@
 """The plan of a sweep: everything it will do, resolved and checked, as plain data."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,95 +10,44 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.data import dataset_spec
 from contrasweep.names import counted
 from contrasweep.notebook_tables import html_table
-from contrasweep.search_spaces import Scalar, Space
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.experiment.conditions import Condition
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import goals, search_metrics
+from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
-from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.provenance import origin_of_results
-from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.search.looks import looks
-from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord, WarmTrialRecord
-
-
-@dataclass(frozen=True)
-class WarmStart:
-    """Earlier studies: their trials that fit a new one, from which it learns, with remarks for its user.
-
-    The new study neither counts them nor has rows of them. Its record keeps them, so that it resumes to the
-    same search whatever became of the earlier studies.
-    """
-
-    studies: tuple[str, ...] = ()
-    trials: tuple[PastTrial, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def record(self) -> WarmStartRecord:
-        """Return the part of the new study's record that keeps these trials."""
-        trials = (
-            WarmTrialRecord.model_validate(
-                {"values": t.values, "state": t.state, "epochs": t.epochs, "value": t.value}
-                | {"violations": t.violations}
-            )
-            for t in self.trials
-        )
-        return WarmStartRecord(studies=self.studies, trials=tuple(trials))
-
-    @classmethod
-    def of_record(cls, content: WarmStartRecord) -> "WarmStart":
-        """Return the warm start that `record` wrote."""
-        trials = tuple(
-            PastTrial(number, held.values, held.state, held.epochs, held.value, held.violations)
-            for number, held in enumerate(content.trials)
-        )
-        return cls(content.studies, trials)
+from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
 
 
 @dataclass(frozen=True, repr=False)
 class SweepPlan:
-    """One study: its search space, base experiment, search rules and resources.
+    """One study: its search space, base experiment, search and resources.
 
-    `given` holds the values that the user set; they hold in every trial. `space` holds the parameters left
-    to search. The search maximises the merits (`results.best`) of `metrics`; several metrics give a Pareto
-    front. The scheduler compares trials by `asha_metric`, in its cheap form, which is known after every
-    epoch. The encoders of the best `keep_weights` trials stay in the store. After the defaults, the
-    configurations `enqueued` run before the sampler's proposals. The best trial is looked for among those
-    that `keep` all conditions.
+    `space` holds the parameters left to search. `search` says how, in the form that the store keeps, with the
+    trials of earlier studies that the search learns from: so it resumes to the same search whatever became of
+    these studies. `remarks` tell users what was taken of them. The merits (`results.best`) of its metrics
+    are maximised.
+
+    `resources` are those of this driver; `search` keeps what the first one was given.
     """
 
     name: str
     method: str
     dataset: str
     space: Space
-    given: Mapping[str, Value | tuple[Value, ...]]
     experiment: Experiment
-    trials: int
-    sampler: str
-    scheduler: Scheduler
-    metrics: tuple[str, ...]
-    asha_metric: str
-    seed: int
+    search: SearchRecord
     resources: Resources
     results: str
     data_root: Path
-    seeds: int = 1
-    grid_points: int | None = None
-    halving: Halving = field(default_factory=Halving)
-    limits: Limits = field(default_factory=Limits)
-    keep_weights: int = KEPT
-    storage: str | None = None
-    warm: WarmStart = field(default_factory=WarmStart)
-    enqueued: tuple[Mapping[str, Scalar], ...] = ()
-    keep: tuple[Condition, ...] = ()
+    remarks: tuple[str, ...] = ()
     command: str = ""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -111,8 +59,9 @@ class SweepPlan:
         """Return what is searched as a table, for notebooks, with the budget below it."""
         words = self.space.in_words()
         rows = [{"parameter": one.name, "values": words[one.name]} for one in self.space.searched]
-        search = f"sampler {self.sampler}, scheduler {self.scheduler}; by {', '.join(self.metrics)}"
-        return html_table(self._what, rows, f"{self._budget}; {search}.", most=len(rows))
+        search, by = self.search, ", ".join(self.search.metrics)
+        rules = f"sampler {search.sampler}, scheduler {search.scheduler}; by {by}"
+        return html_table(self._what, rows, f"{self._budget}; {rules}.", most=len(rows))
 
     @property
     def _what(self) -> str:
@@ -120,27 +69,44 @@ class SweepPlan:
 
     @property
     def _budget(self) -> str:
-        trials = f"{counted(self.trials, 'trial')} of at most {counted(self.experiment.epochs, 'epoch')}"
+        trials = (
+            f"{counted(self.search.trials, 'trial')} of at most {counted(self.experiment.epochs, 'epoch')}"
+        )
         return f"{trials}, {self.resources.concurrency} at once, {self.resources.in_words}"
 
     @property
     def metric(self) -> str:
         """The metric that the search maximises; the first one if there are several."""
-        return self.metrics[0]
+        return self.search.metrics[0]
 
-    @cached_property
+    @property
     def rung_metric(self) -> str:
         """The cheap form of the scheduler's metric, known after every epoch."""
-        facts = dataset_spec(self.dataset, self.data_root)
-        return goals(METHODS[self.method], facts, self.experiment.probes)[self.asha_metric]
+        return self.search.rung_metric or self.metric
+
+    @property
+    def halving(self) -> Halving:
+        """How `asha` compares trials."""
+        return Halving(self.search.eta, self.search.grace)
+
+    @property
+    def limits(self) -> Limits:
+        """How often a trial's worker may die, how long a trial may take, and when the search ends early."""
+        return Limits(**{one.name: getattr(self.search, one.name) for one in fields(Limits)})
 
     @property
     def rungs(self) -> tuple[int, ...]:
         """The epochs after which the scheduler compares trials; empty where it does not."""
-        if self.scheduler == "none":
+        if self.search.scheduler == "none":
             return ()
         epochs, warmup = self.experiment.epochs, self.experiment.schedule.warmup_epochs
-        return self.halving.rungs(epochs, warmup) if self.scheduler == "asha" else looks(epochs, warmup)
+        return (
+            self.halving.rungs(epochs, warmup) if self.search.scheduler == "asha" else looks(epochs, warmup)
+        )
+
+    def with_search(self, **changes: Any) -> "SweepPlan":
+        """Return the plan with some fields of its search changed."""
+        return replace(self, search=self.search.model_copy(update=changes))
 
     def experiment_of(self, values: Mapping[str, Any]) -> Experiment:
         """Return the complete experiment of a trial with the proposed `values`, all active ones.
@@ -162,16 +128,17 @@ class SweepPlan:
 
     def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
         """Return a new search that proposes this plan's trials and copies them to `mirror`."""
+        search = self.search
         return SearchStudy(
             self.space,
-            sampler=self.sampler,
-            seed=self.seed,
-            trials=self.trials,
+            sampler=search.sampler,
+            seed=search.seed,
+            trials=search.trials,
             epochs=self.experiment.epochs,
             warmup=self.experiment.schedule.warmup_epochs,
-            objectives=len(self.metrics),
-            earlier=self.warm.trials,
-            first=self.enqueued,
+            objectives=len(search.metrics),
+            earlier=learned_from(search.warm_start),
+            first=search.enqueued,
             possible=self.is_possible,
             mirror=mirror,
         )
@@ -186,32 +153,7 @@ class SweepPlan:
             dataset=self.dataset,
             experiment=self.experiment,
             space=self.space,
-            search=SearchRecord(
-                trials=self.trials,
-                sampler=self.sampler,
-                grid_points=self.grid_points,
-                scheduler=self.scheduler,
-                metric=",".join(self.metrics),
-                asha_metric=self.asha_metric,
-                rung_metric=self.rung_metric,
-                eta=self.halving.eta,
-                grace=self.halving.grace,
-                seed=self.seed,
-                seeds=self.seeds,
-                storage=self.storage,
-                warm_start=self.warm.record(),
-                enqueued=self.enqueued,
-                given=dict(self.given),
-                concurrency=self.resources.allowed or self.resources.concurrency,
-                cpus=self.resources.cpus,
-                workers=self.resources.workers,
-                gpus=self.resources.gpus,
-                **asdict(self.limits),
-                keep_weights=self.keep_weights,
-                data_root=str(self.data_root),
-                validation_images=scored_images(self.experiment, self.seeds, self.data_root) or None,
-                keep=self.keep,
-            ),
+            search=self.search,
             columns=StudySchema(
                 hyperparameters=self.space.types(),
                 metrics=search_metrics(
@@ -265,32 +207,32 @@ def plan_of(
     if not concurrency and not (machine and machine.autoscales):
         fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
         at_once = min(at_once, fit)
-    trials = search.trials + extend
+    search = search.model_copy(
+        update={
+            "trials": search.trials + extend,
+            # An extension is a plan of its own, and so is the one that is taken up again.
+            "not_begun": 0 if extend else search.not_begun,
+            "rung_metric": search.rung_metric or cheap_form(search.compared_by, record.columns.metrics),
+        }
+    )
     return SweepPlan(
         name=record.name,
         method=record.method,
         dataset=record.dataset,
         space=record.space,
-        given=search.given,
         experiment=record.experiment,
-        trials=trials,
-        sampler=search.sampler,
-        scheduler=search.scheduler,
-        metrics=search.metrics,
-        asha_metric=search.asha_metric or record.metric,
-        seed=search.seed,
-        resources=resources_for(at_once, search.cpus, workers, gpus, most=trials, machine=machine),
+        search=search,
+        resources=resources_for(at_once, search.cpus, workers, gpus, most=search.trials, machine=machine),
         results=results,
         data_root=folder_of_data(root).absolute(),
-        seeds=search.seeds,
-        grid_points=search.grid_points,
-        halving=Halving(search.eta, search.grace),
-        limits=Limits(**{one.name: getattr(search, one.name) for one in fields(Limits)}),
-        keep_weights=search.keep_weights,
-        storage=search.storage,
-        warm=WarmStart.of_record(search.warm_start),
-        enqueued=search.enqueued,
-        keep=search.keep,
         command=record.command,
         created=record.created,
+    )
+
+
+def learned_from(warm: WarmStartRecord) -> tuple[PastTrial, ...]:
+    """Return the trials of earlier studies as the search takes them: numbered on their own."""
+    return tuple(
+        PastTrial(number, one.values, one.state, one.epochs, one.value, one.violations)
+        for number, one in enumerate(warm.trials)
     )

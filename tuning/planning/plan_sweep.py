@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,28 +14,30 @@ from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import chosen_goals, full_name, search_metrics
+from contrasweep.tuning.methods.metrics import cheap_form, chosen_goals, full_name, search_metrics
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.early_end import check_stop_when
-from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.options import checks_arguments
 from contrasweep.tuning.planning.own_space import own_space_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import (
+    USUAL_SAMPLER,
+    USUAL_SCHEDULER,
     check_request,
-    check_scheduler,
     conditions,
     default_name,
     outside,
 )
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
+from contrasweep.tuning.planning.rules import SearchRules
+from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.planning.warm_start import warm_started
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
-from contrasweep.tuning.store import ResultsStore, check_study_name
+from contrasweep.tuning.store import ResultsStore, SearchRecord, check_study_name
 from contrasweep.tuning.training.devices import AUTO
 
 log = logging.getLogger(__name__)
@@ -50,12 +53,13 @@ def plan_sweep(
     values: Mapping[str, Value] | None = None,
     space: Space | Mapping[str, Any] | str | Path | None = None,
     use_preset: bool = False,
-    sampler: str = "tpe",
+    sampler: str = USUAL_SAMPLER,
     grid_points: int | None = None,
-    scheduler: str = "asha",
+    scheduler: str = USUAL_SCHEDULER,
     metric: str | None = None,
     asha_metric: str | None = None,
-    halving: Halving | None = None,
+    eta: int | None = None,
+    grace: int | None = None,
     seed: int = 0,
     seeds: int | None = None,
     keep: Sequence[str] = (),
@@ -94,7 +98,10 @@ def plan_sweep(
         metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
             of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
         asha_metric: the metric by which `asha` compares trials; the first metric by default.
-        halving: after which epochs `asha` compares trials, and how many go on.
+        eta: `asha` lets one in so many of the trials at a rung go on, and each rung is so many times as late
+            as the previous one; 3 by default.
+        grace: the epochs that `asha` gives every trial, which is the first rung; by default the warmup of the
+            learning rate and a tenth of all epochs.
         seed: the seed of the proposals.
         seeds: the number of seeds of each trial; they advance together, and their mean counts. One by
             default; with `validation.split` folds as many as there are parts to hold out.
@@ -125,25 +132,23 @@ def plan_sweep(
     """
     if space is not None and not isinstance(space, Space):
         space = own_space_of(space, [method], dataset, values or {})
-    request = check_request(
-        method,
-        dataset,
+    rules = SearchRules(
         trials=trials,
         epochs=epochs,
-        values=values,
+        values=values or {},
         space=space,
-        use_preset=use_preset,
         sampler=sampler,
         grid_points=grid_points,
         scheduler=scheduler,
         metric=metric,
         asha_metric=asha_metric,
-        halving=halving,
+        eta=eta,
+        grace=grace,
         seed=seed,
         seeds=seeds,
-        enqueue=enqueue,
         keep=keep,
     )
+    request = check_request(method, dataset, rules, use_preset=use_preset, enqueue=enqueue)
     for remark in request.remarks:
         log.warning("%s", remark)
     if name is not None:
@@ -167,35 +172,43 @@ def plan_sweep(
     check_available(dataset, root)
     created = datetime.now(UTC)
     study_name = check_study_name(default_name(method, dataset, created)) if name is None else name
+    asha_metric = metrics[0] if asha_metric is None else full_name(asha_metric, *scored)
+    reported, seeds = search_metrics(*scored), experiment.validation.rounds if seeds is None else seeds
+    as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}
+    resolved = {
+        "trials": planned,
+        "metric": ",".join(metrics),
+        "asha_metric": asha_metric,
+        "rung_metric": cheap_form(asha_metric, reported),
+        "seeds": seeds,
+        "keep": conditions(keep, reported),
+        "given": given,
+        "enqueued": request.enqueued,
+        "storage": None if storage is None else checked_storage(storage, study_name),
+        "concurrency": resources.allowed or resources.concurrency,
+        "cpus": resources.cpus,
+        "workers": resources.workers,
+        "gpus": resources.gpus,
+        "keep_weights": keep_weights,
+        "data_root": str(root),
+        "validation_images": scored_images(experiment, seeds, root) or None,
+    }
+    search = SearchRecord(**as_given | resolved | asdict(limits or Limits()))
+    check_stop_when(search)
     plan = SweepPlan(
         name=study_name,
         method=method,
         dataset=dataset,
         space=remaining,
-        given=given,
         experiment=experiment,
-        trials=planned,
-        sampler=sampler,
-        scheduler=check_scheduler(scheduler),
-        metrics=metrics,
-        asha_metric=metrics[0] if asha_metric is None else full_name(asha_metric, *scored),
-        seed=seed,
+        search=search,
         resources=resources,
         results=str(results),
         data_root=root,
-        seeds=experiment.validation.rounds if seeds is None else seeds,
-        grid_points=grid_points,
-        halving=halving or Halving(),
-        limits=limits or Limits(),
-        keep_weights=keep_weights,
-        enqueued=request.enqueued,
-        keep=conditions(keep, search_metrics(*scored)),
-        storage=None if storage is None else checked_storage(storage, study_name),
         command=command,
         created=created,
     )
-    check_stop_when(plan.limits, plan.record().require_search())
-    for number, values in enumerate(plan.enqueued, 1):
+    for number, values in enumerate(plan.search.enqueued, 1):
         with told_to_user(f"configuration {number} of --enqueue: "):
             plan.experiment_of(plan.space.complete(values))
     return warm_started(plan, warm_start, ResultsStore(results)) if warm_start else plan

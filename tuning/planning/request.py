@@ -21,12 +21,15 @@ from contrasweep.tuning.methods.metrics import (
     search_metrics,
 )
 from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, whole_configurations
-from contrasweep.tuning.planning.halving import Halving, check_halving
+from contrasweep.tuning.planning.halving import check_halving
+from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
 
 Scheduler = Literal["asha", "curves", "none"]
 DEFAULT_TRIALS = 24
+USUAL_SAMPLER = "tpe"
+USUAL_SCHEDULER: Scheduler = "asha"
 KEEP = "--keep"
 SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
 
@@ -53,22 +56,10 @@ class Request:
 def check_request(
     method: str,
     dataset: str,
+    rules: SearchRules,
     *,
-    trials: int | None = None,
-    epochs: int | None = None,
-    values: Mapping[str, Value] | None = None,
-    space: Space | None = None,
     use_preset: bool = False,
-    sampler: str = "tpe",
-    grid_points: int | None = None,
-    scheduler: str = "asha",
-    metric: str | None = None,
-    asha_metric: str | None = None,
-    halving: Halving | None = None,
-    seed: int = 0,
-    seeds: int | None = None,
     enqueue: Sequence[Mapping[str, Any]] = (),
-    keep: Sequence[str] = (),
 ) -> Request:
     """Check the names, numbers and settings of a sweep against what methods and datasets declare.
 
@@ -79,14 +70,18 @@ def check_request(
         InputError: an argument is wrong.
     """
     check_names(method, dataset)
-    for what, count in (("trials", trials), ("seeds", seeds), ("epochs", epochs)):
+    sampler = USUAL_SAMPLER if rules.sampler is None else rules.sampler
+    scheduler = USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler
+    metric, keep, space = rules.metric, rules.keep or (), rules.space
+    for what, count in (("trials", rules.trials), ("seeds", rules.seeds), ("epochs", rules.epochs)):
         check_count(what, count)
-    check_count("grid-points", grid_points, least=2, most=MOST_LEVELS)
-    check_seed("seed", seed)
+    check_count("grid-points", rules.grid_points, least=2, most=MOST_LEVELS)
+    if rules.seed is not None:
+        check_seed("seed", rules.seed)
     check_scheduler(scheduler)
     check_sampler(sampler)
-    asked = {**(values or {}), **({} if epochs is None else {"epochs": epochs})}
-    given = {**asked, **implied_settings((metric, asha_metric, *metrics_named(keep, KEEP)), asked)}
+    asked = rules.settings()
+    given = {**asked, **implied_settings((metric, rules.asha_metric, *metrics_named(keep, KEEP)), asked)}
     start: Mapping[str, Value] = {}
     remarks: tuple[str, ...] = ()
     if use_preset:
@@ -94,21 +89,20 @@ def check_request(
         given = {**held, **given}
 
     def settled(values: Mapping[str, Value]) -> tuple[Space, Experiment]:
-        left = cut_into_levels(space_of(method, dataset, space, values, start), sampler, grid_points)
+        left = cut_into_levels(space_of(method, dataset, space, values, start), sampler, rules.grid_points)
         everywhere = {**outside(left, values), **left.defaults()}
         return left, known_experiment(method, dataset, everywhere, space=left)
 
     remaining, settings = every_fault(settled, given)
     if scheduler == "curves":
-        _check_curves(metric, asha_metric)
-    if halving is not None:
-        check_halving(halving, scheduler, settings.epochs)
-    for named in (metric, asha_metric):
+        _check_curves(metric, rules.asha_metric)
+    check_halving(rules.halving(), scheduler, settings.epochs)
+    for named in (metric, rules.asha_metric):
         _check_metrics(named, method, dataset, settings)
     own = DECLARED_DATASETS.get(dataset)
     if own is not None and own.facts is not None:
         conditions(keep, search_metrics(DECLARED_METHODS[method], own.facts, settings.probes))
-    planned = _trials(trials, sampler, remaining)
+    planned = _trials(rules.trials, sampler, remaining)
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
     return Request(given, remaining, planned, remarks, first)

@@ -1,47 +1,38 @@
 """Compare the options given on resume with the stored study; refuse differences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from contrasweep.data import dataset_spec
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Value
+from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import conditions, cut_into_levels
+from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import SearchRecord, StudyRecord
 
+_OTHERWISE_COMPARED: Final = ("trials", "epochs", "values", "space")
+"""The rules that have a comparison of their own."""
+
 
 @dataclass(frozen=True)
-class Expected:
-    """The options given on resume, in the words of `plan_sweep`; None means that an option was not given.
+class Expected(SearchRules):
+    """What is given on resume: rules of the search, and the rest that a study has recorded.
 
     Attributes:
-        values: settings that hold in every trial, `epochs` among them.
+        method, dataset: what is searched.
         cpus: cores of a trial, or of each of its workers.
-        warm_start: the names of the earlier studies.
     """
 
     method: str | None = None
     dataset: str | None = None
-    space: Space | None = None
-    values: Mapping[str, Value] = field(default_factory=dict)
-    trials: int | None = None
-    sampler: str | None = None
-    grid_points: int | None = None
-    scheduler: str | None = None
-    metric: str | None = None
-    asha_metric: str | None = None
-    eta: int | None = None
-    grace: int | None = None
-    seed: int | None = None
-    seeds: int | None = None
-    keep: Sequence[str] | None = None
-    warm_start: Sequence[str] | None = None
     cpus: int | None = None
 
 
@@ -65,7 +56,7 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) 
         *_of_rules(plan, record, expected),
         *_of_trials(record.require_search(), expected),
         *([] if expected.space is None else _of_space(plan, expected.space)),
-        *_of_values(plan, expected.values),
+        *_of_values(plan, expected.settings()),
     ]
     if differences:
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
@@ -105,8 +96,8 @@ def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
 
 
 def _of_space(plan: SweepPlan, given: Space) -> list[str]:
-    space = space_of(plan.method, plan.dataset, given, plan.given)
-    return cut_into_levels(space, plan.sampler, plan.grid_points).difference(plan.space)
+    space = space_of(plan.method, plan.dataset, given, plan.search.given)
+    return cut_into_levels(space, plan.search.sampler, plan.search.grid_points).difference(plan.space)
 
 
 def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
@@ -128,43 +119,39 @@ def _is_the_file(path: str, held: object, given: object) -> bool:
 
 def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Iterator[str]:
     """Compare the rules of the search: each one given with the one stored."""
-    search = record.require_search()
-    rules = {
-        "method": (record.method, expected.method),
-        "dataset": (record.dataset, expected.dataset),
-        "sampler": (search.sampler, expected.sampler),
-        "grid_points": (search.grid_points, expected.grid_points),
-        "scheduler": (search.scheduler, expected.scheduler),
-        "metric": (search.metric, _full_names(plan, expected.metric)),
-        "asha_metric": (plan.asha_metric, _full_names(plan, expected.asha_metric)),
-        "eta": (search.eta, expected.eta),
-        "grace": (search.grace, expected.grace),
-        "seed": (search.seed, expected.seed),
-        "seeds": (search.seeds, expected.seeds),
-        "keep": _conditions(plan, record, expected.keep),
-        "warm_start": (
-            ",".join(search.warm_start.studies),
-            None if expected.warm_start is None else ",".join(expected.warm_start),
-        ),
-        "cpus": (search.cpus, expected.cpus),
-    }
-    for name, (stored, given) in rules.items():
-        if given is not None and stored != given:
-            yield f"{name} was {stored}, is {given}"
+    rules = [one.name for one in fields(SearchRules) if one.name not in _OTHERWISE_COMPARED]
+    for name in ("method", "dataset", *rules, "cpus"):
+        given = getattr(expected, name)
+        if given is not None:
+            stored, wanted = _stored_and_wanted(plan, record, name, given)
+            if stored != wanted:
+                yield f"{name} was {stored}, is {wanted}"
 
 
-def _conditions(plan: SweepPlan, record: StudyRecord, given: Sequence[str] | None) -> tuple[str, str | None]:
-    """Return the stored conditions and the given ones as text, both in one order."""
-    if given is None:
-        return "", None
-    both = plan.keep, conditions(given, record.columns.metrics)
-    stored, wanted = (sorted(f"{one.metric} {one.comparison} {one.bound!r}" for one in side) for side in both)
-    return ", ".join(stored) or "nothing", ", ".join(wanted)
+def _stored_and_wanted(plan: SweepPlan, record: StudyRecord, name: str, given: Any) -> tuple[object, object]:
+    """Return what is stored of a rule and what is given, both in the words of the store."""
+    match name:
+        case "method" | "dataset":
+            return getattr(record, name), given
+        case "metric":
+            return plan.search.metric, _full_names(plan, given)
+        case "asha_metric":
+            return plan.search.compared_by, _full_names(plan, given)
+        case "keep":
+            wanted = conditions(given, record.columns.metrics)
+            return _in_words(plan.search.keep) or "nothing", _in_words(wanted)
+        case "warm_start":
+            return ",".join(plan.search.warm_start.studies), ",".join(given)
+        case _:
+            return getattr(plan.search, name), given
 
 
-def _full_names(plan: SweepPlan, given: str | None) -> str | None:
+def _in_words(keep: Sequence[Condition]) -> str:
+    """Return conditions as text, in an order that does not depend on that in which they were given."""
+    return ", ".join(sorted(f"{one.metric} {one.comparison} {one.bound!r}" for one in keep))
+
+
+def _full_names(plan: SweepPlan, given: str) -> str:
     """Return metrics by their full names, as the store has them."""
-    if given is None:
-        return None
     facts = dataset_spec(plan.dataset, plan.data_root)
     return ",".join(chosen_goals(given, METHODS[plan.method], facts, plan.experiment.probes))

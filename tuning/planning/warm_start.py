@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Final, Literal
+from typing import Final
 
 from contrasweep.search_spaces import Fixed, Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, refuse_repeats, told_to_user
 from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.planning.enqueued import Configuration, whole_configurations
-from contrasweep.tuning.planning.plan import SweepPlan, WarmStart
+from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.trials import (
     epoch_means,
@@ -19,8 +19,8 @@ from contrasweep.tuning.results.trials import (
     trial_outcomes,
 )
 from contrasweep.tuning.results.violations import violations_of
-from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import ResultsStore, StudyRecord
+from contrasweep.tuning.search import sampler_of
+from contrasweep.tuning.store import ResultsStore, StudyRecord, WarmStartRecord, WarmTrialRecord
 
 MOST_FIRST: Final = 4
 """So many configurations of a study on another dataset run first."""
@@ -44,7 +44,7 @@ def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -
     """
     with told_to_user("warm start: "):
         refuse_repeats("study", studies)
-    found: list[PastTrial] = []
+    found: list[WarmTrialRecord] = []
     remarks: list[str] = []
     elsewhere: dict[str, list[Configuration]] = {}
     for name in studies:
@@ -63,26 +63,23 @@ def warm_started(plan: SweepPlan, studies: Sequence[str], store: ResultsStore) -
     first = _in_turn(plan, [*elsewhere.values()])
     for told, best in elsewhere.items():
         remarks.append(f"{told}: {sum(one in first for one in best)} of its best configurations run first")
-    numbered = tuple(replace(trial, number=number) for number, trial in enumerate(found))
-    return replace(
-        plan,
-        warm=WarmStart(tuple(studies), numbered, tuple(remarks)),
-        enqueued=(*plan.enqueued, *first),
-    )
+    warm = WarmStartRecord(studies=tuple(studies), trials=tuple(found))
+    started = plan.with_search(warm_start=warm, enqueued=(*plan.search.enqueued, *first))
+    return replace(started, remarks=tuple(remarks))
 
 
 def _refuse_other(plan: SweepPlan, earlier: StudyRecord) -> None:
-    metrics, there = plan.metrics, earlier.require_search().metrics
+    metrics, there = plan.search.metrics, earlier.require_search().metrics
     _refuse(earlier, "method", earlier.method, plan.method)
     if earlier.dataset != plan.dataset:
-        if sampler_of(plan.sampler).exhaustive:
+        if sampler_of(plan.search.sampler).exhaustive:
             raise InputError(
                 f"warm start: the best configurations of {earlier.name} would run first, and a grid runs its "
                 "own points only: leave it out"
             )
         return
     _refuse(earlier, "metric", ",".join(metrics if set(metrics) <= set(there) else there), ",".join(metrics))
-    unknown = [str(this) for this in plan.keep if this.metric not in earlier.columns.metrics]
+    unknown = [str(this) for this in plan.search.keep if this.metric not in earlier.columns.metrics]
     if unknown:
         raise InputError(
             f"warm start: study {earlier.name} lacks the metrics of {', '.join(unknown)}: which of its "
@@ -117,32 +114,40 @@ def _in_turn(plan: SweepPlan, best: Sequence[Sequence[Configuration]]) -> list[C
     """Return the best configuration of each study, then the second best ones, while there is room."""
     found: list[Configuration] = []
     for one in (one for together in zip_longest(*best) for one in together if one is not None):
-        if one not in (*found, *plan.enqueued):
+        if one not in (*found, *plan.search.enqueued):
             found.append(one)
-    room = max(0, plan.trials // 2 - 1 - len(plan.enqueued))
+    room = max(0, plan.search.trials // 2 - 1 - len(plan.search.enqueued))
     return found[:room]
 
 
-def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[PastTrial], int]:
+def _fitting(plan: SweepPlan, earlier: StudyRecord, store: ResultsStore) -> tuple[list[WarmTrialRecord], int]:
     """Return the trials that fit, and the number of ended trials that do not.
 
     A stopped trial is worth something by the metric that the scheduler compares, or not at all.
     """
-    tables = store.tables(earlier.name)
+    tables, search = store.tables(earlier.name), plan.search
     has_curves = plan.rung_metric in earlier.columns.metrics
     curves = epoch_means(tables.epochs, earlier, plan.rung_metric) if has_curves else {}
-    taken = ("completed", "stopped") if has_curves else ("completed",)
-    ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in taken]
+    useful = ("completed", "stopped") if has_curves else ("completed",)
+    ended = [one for one in trial_outcomes(tables.trials, earlier) if one.status in useful]
     fitting = []
     for one in ended:
         values = _values_in(plan, experiment_of(earlier, one.values))
         if values is not None:
             epochs = merits(plan.rung_metric, curves[one.trial].after(0)) if one.trial in curves else {}
             last = {max(epochs): epochs[max(epochs)]} if epochs else {}
-            final = [merit_of(one, metric) for metric in plan.metrics] if one.status == "completed" else None
-            state: Literal["completed", "stopped"] = "stopped" if final is None else "completed"
-            broken = violations_of(one, plan.keep, earlier.columns.metrics)
-            fitting.append(PastTrial(one.trial, values, state, last, final, broken))
+            final = (
+                [merit_of(one, metric) for metric in search.metrics] if one.status == "completed" else None
+            )
+            broken = violations_of(one, search.keep, earlier.columns.metrics)
+            taken = {
+                "values": values,
+                "state": one.status,
+                "epochs": last,
+                "value": final,
+                "violations": broken,
+            }
+            fitting.append(WarmTrialRecord.model_validate(taken))
     return fitting, len(ended) - len(fitting)
 
 

@@ -75,16 +75,13 @@ class StoreSearcher(Searcher):
         self._plan = plan
         self._record = record
         self._location = location
-        self.study = plan.new_study(
-            None
-            if plan.storage is None
-            else partial(Mirror, plan.storage, plan.name, [merit_name(metric) for metric in plan.metrics])
-        )
+        storage, merits = plan.search.storage, [merit_name(metric) for metric in plan.search.metrics]
+        self.study = plan.new_study(None if storage is None else partial(Mirror, storage, plan.name, merits))
         self.study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
         self._rungs = plan.rungs
-        self._left = plan.trials - len(past)
-        self._early = early or EarlyEnd(plan.limits, record.require_search())
+        self._left = plan.search.trials - len(past)
+        self._early = early or EarlyEnd(plan.search)
         self._running: dict[str, TrialRequest] = {}
         # Those among the running ones whose worker is not there yet.
         self._starting: set[str] = set()
@@ -96,7 +93,7 @@ class StoreSearcher(Searcher):
             for one in past
             if one.state in _MAY_LEAVE_ENCODERS
         }
-        self._kept = KeptEncoders(location, plan.name, plan.keep_weights, ended)
+        self._kept = KeptEncoders(location, plan.name, plan.search.keep_weights, ended)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle nothing: Ray pickles its searcher for a restore that we never use."""
@@ -175,7 +172,7 @@ class StoreSearcher(Searcher):
     def _refuse(self, proposal: Proposal, error: str) -> None:
         """Record a trial that cannot be run, such as a point of a grid, as failed."""
         plan = self._plan
-        for replicate in range(plan.seeds):
+        for replicate in range(plan.search.seeds):
             info = TrialInfo(
                 trial=proposal.number,
                 seed=plan.experiment.seed + replicate,
@@ -242,7 +239,7 @@ class StoreSearcher(Searcher):
         Tune begins only a running trial again: it gives up one whose worker died while taking it over.
         """
         failures = self._earlier_failures[request.trial] + self._failures(trial_id)
-        if failures > self._plan.limits.max_failures:
+        if failures > self._plan.search.max_failures:
             return False
         self._earlier_failures[request.trial] = failures
         self._waiting.insert(0, Proposal(request.trial, request.values))
@@ -265,25 +262,27 @@ class StoreSearcher(Searcher):
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
         """Return the merits of the metrics of a result, of which the larger is always better."""
-        given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.metrics]
+        given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.search.metrics]
         return [None if value is None else merit(metric, value) for metric, value in given]
 
     def _violations(self, result: Mapping[str, Any], status: str) -> dict[str, float]:
         """Return how far a trial with this last result breaks each condition of the search."""
         reported = self._record.columns.metrics
-        return violations(self._plan.keep, status, lambda metric: result.get(f"metrics/{metric}"), reported)
+        return violations(
+            self._plan.search.keep, status, lambda metric: result.get(f"metrics/{metric}"), reported
+        )
 
     def _score(self, result: Mapping[str, Any]) -> Summary | None:
         """Return the final score over the trial's seeds; None if the result has none."""
         metric = self._plan.metric
         mean, std = result.get(f"metrics/{metric}"), result.get(f"std/{metric}")
-        return None if mean is None else Summary(mean, std, self._plan.seeds)
+        return None if mean is None else Summary(mean, std, self._plan.search.seeds)
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan
-        share = 1 / plan.halving.eta if self._rungs else 1.0
+        share = 1 / plan.search.eta if self._rungs else 1.0
         forecast = Forecast(plan.experiment.epochs, self._rungs, share, plan.resources.concurrency)
-        tracker = SweepTracker(plan.trials, plan.metric, forecast)
+        tracker = SweepTracker(plan.search.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
                 score = self._shown(final_merits(_merits_of(trial)) if trial.keeps else None)
@@ -317,10 +316,10 @@ class StoreSearcher(Searcher):
             flush_at=frozenset(self._rungs),
             data_root=plan.data_root,
             cpus=plan.resources.cpus,
-            seeds=plan.seeds,
+            seeds=plan.search.seeds,
             workers=plan.resources.workers,
             gpus=plan.resources.gpus,
-            keeps_encoder=plan.keep_weights > 0,
+            keeps_encoder=plan.search.keep_weights > 0,
         )
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:

@@ -214,15 +214,15 @@ def resume_sweep(
         extend=extend or trials_wanted_again(record, expected),
     )
     refuse_difference(plan, record, expected)
-    check_count(f"trials of study {name}", plan.trials)
+    check_count(f"trials of study {name}", plan.search.trials)
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
     limits: dict[str, Any]
     limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
-    limits |= {"stop_when": stop_when, "stop_from": plan.trials - extend if extend else None}
-    plan = replace(plan, limits=replace(plan.limits, **_given(limits)))
-    check_stop_when(plan.limits, record.require_search())
+    limits |= {"stop_when": stop_when, "stop_from": plan.search.trials - extend if extend else None}
+    plan = plan.with_search(**asdict(replace(plan.limits, **_given(limits))))
+    check_stop_when(plan.search)
     plan = _keeping(plan, keep_weights, storage)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
@@ -248,7 +248,7 @@ def _run(
         held = trial_outcomes(tables.trials, record)
         past = past_trials(held, tables.epochs, record)
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
-        watch = TrialWatch(plan.limits.trial_timeout, crashes)
+        watch = TrialWatch(plan.search.trial_timeout, crashes)
         searcher = StoreSearcher(
             plan,
             record,
@@ -258,7 +258,7 @@ def _run(
             cause=watch.cause,
             failures=watch.failures,
             crashes=crashes,
-            early=EarlyEnd(plan.limits, record.require_search(), held, spent=time_spent(tables)),
+            early=EarlyEnd(plan.search, held, spent=time_spent(tables)),
         )
         searcher.settle(held)
         if searcher.has_more:
@@ -290,21 +290,13 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 def _keeping(plan: SweepPlan, weights: int | None, storage: str | None) -> SweepPlan:
     """Return the plan of a resumed study with what it is given anew: how many encoders to keep, a storage."""
     check_count("keep-weights", weights, least=0)
-    url = None if storage is None else checked_storage(storage, plan.name, own=plan.storage)
-    return replace(plan, **_given({"keep_weights": weights, "storage": url}))
+    url = None if storage is None else checked_storage(storage, plan.name, own=plan.search.storage)
+    return plan.with_search(**_given({"keep_weights": weights, "storage": url}))
 
 
 def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
     """Write what a resumed study was given anew to its record: the next driver goes on with it."""
-    search = record.require_search()
-    changed = record.with_search(
-        trials=plan.trials,
-        # An extension is a plan of its own, and so is the one that is taken up again.
-        not_begun=search.not_begun if plan.trials == search.trials else 0,
-        keep_weights=plan.keep_weights,
-        storage=plan.storage,
-        **asdict(plan.limits),
-    )
+    changed = record.model_copy(update={"search": plan.search})
     if changed.search != record.search:
         save_study(location, changed, replace=True)
     return changed
@@ -312,9 +304,9 @@ def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> S
 
 def _check_points(plan: SweepPlan, extend: int) -> None:
     """Refuse to add more trials to a grid than it has points."""
-    if not extend or not sampler_of(plan.sampler).exhaustive:
+    if not extend or not sampler_of(plan.search.sampler).exhaustive:
         return
-    planned = plan.trials - extend
+    planned = plan.search.trials - extend
     left = (plan.space.size() or 0) - planned
     if left <= 0:
         raise InputError(f"a grid has no further points: all {planned} of study {plan.name} are planned")
@@ -328,18 +320,18 @@ def _as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, loc
         return plan
     # The store may lack a trial between others, whose driver was killed: the study has room for all of them.
     trials = searcher.study.numbered
-    left_out = plan.trials - trials
-    changes = {"trials": trials, "not_begun": left_out + record.require_search().not_begun}
-    save_study(location, record.with_search(**changes), replace=True)
+    left_out = plan.search.trials - trials
+    begun = plan.with_search(trials=trials, not_begun=left_out + plan.search.not_begun)
+    save_study(location, record.model_copy(update={"search": begun.search}), replace=True)
     log.warning(
         "No trial began after %d of %d, because %s; %s%s adds the others",
-        plan.trials - searcher.not_begun,
-        plan.trials,
+        plan.search.trials - searcher.not_begun,
+        plan.search.trials,
         reason.why,
         f"--extend {left_out}" if left_out else "--resume",
         reason.beside,
     )
-    return replace(plan, trials=trials)
+    return begun
 
 
 def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:

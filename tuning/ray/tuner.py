@@ -31,7 +31,7 @@ def tuner_of(
             search_alg=searcher,
             scheduler=_scheduler(plan, past, searcher.study),
             # The searcher proposes a trial again if its worker dies before the trial begins.
-            num_samples=plan.trials * (1 + plan.limits.max_failures),
+            num_samples=plan.search.trials * (1 + plan.search.max_failures),
             max_concurrent_trials=plan.resources.concurrency,
             reuse_actors=True,
         ),
@@ -46,14 +46,14 @@ def tuner_of(
             # Trials save their own state, in the store.
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
             # After the death of its worker, a trial goes on from its checkpoint.
-            failure_config=tune.FailureConfig(max_failures=plan.limits.max_failures),
+            failure_config=tune.FailureConfig(max_failures=plan.search.max_failures),
         ),
     )
 
 
 def _scheduler(plan: SweepPlan, past: list[PastTrial], study: SearchStudy) -> Any:
     return scheduler_of(
-        plan.scheduler,
+        plan.search.scheduler,
         study,
         epochs=plan.experiment.epochs,
         warmup=plan.experiment.schedule.warmup_epochs,

@@ -15,33 +15,12 @@ if TYPE_CHECKING:
 RESULTS: Final = "results"
 """The results folder that commands use where none is given."""
 
-
-SWEEP_OPTIONS: Final[Mapping[str, str]] = {
-    "trials": "--trials",
-    "metric": "--metric",
-    "sampler": "--sampler",
-    "grid_points": "--grid-points",
-    "scheduler": "--scheduler",
-    "asha_metric": "--asha-metric",
-    "eta": "--eta",
-    "grace": "--grace",
-    "seed": "--seed",
-    "seeds": "--seeds",
-    "storage": "--storage",
-    "warm_start": "--warm-start",
+_OTHERWISE_CALLED: Final[Mapping[str, str]] = {
     "given": "--set",
-    "concurrency": "--concurrency",
     "cpus": "--cpus-per-trial",
-    "workers": "--workers",
     "gpus": "--gpus-per-worker",
-    "max_failures": "--max-failures",
-    "trial_timeout": "--trial-timeout",
-    "budget": "--budget",
-    "stop_when": "--stop-when",
-    "keep_weights": "--keep-weights",
-    "keep": "--keep",
 }
-"""The option of `contrasweep sweep` for each field of a search."""
+"""The options that are not called like their fields of a search."""
 
 NOT_WRITTEN: Final[Mapping[str, str]] = {
     "rung_metric": "follows from the metric",
@@ -58,6 +37,11 @@ _ALWAYS: Final = ("trials", "metric", "concurrency", "keep_weights")
 """The fields that are written whatever they are: without them a command takes what is usual elsewhere."""
 
 
+def option_of(field: str) -> str:
+    """Return the option of `contrasweep sweep` for a field of a search."""
+    return _OTHERWISE_CALLED.get(field, f"--{field.replace('_', '-')}")
+
+
 def sweep_command(record: "StudyRecord", own: "Space") -> str | None:
     """Return the command that starts the same sweep; None if it had a space or configurations of its own.
 
@@ -70,7 +54,7 @@ def sweep_command(record: "StudyRecord", own: "Space") -> str | None:
         return None
     usual = type(search)(trials=search.trials, metric=search.metric, asha_metric=search.metrics[0])
     words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
-    for name in SWEEP_OPTIONS:
+    for name in (one for one in type(search).model_fields if one not in NOT_WRITTEN):
         value = getattr(search, name)
         if name in _ALWAYS or value not in (None, getattr(usual, name)):
             words += _option(name, value)
@@ -79,7 +63,7 @@ def sweep_command(record: "StudyRecord", own: "Space") -> str | None:
 
 def _option(name: str, value: Any) -> Iterator[str]:
     """Yield the words that give a field of a search its value."""
-    option = SWEEP_OPTIONS[name]
+    option = option_of(name)
     match name:
         case "given":
             for path, setting in value.items():

@@ -226,6 +226,11 @@ class SearchRecord(BaseModel):
         """The metrics to maximise."""
         return tuple(self.metric.split(","))
 
+    @property
+    def compared_by(self) -> str:
+        """The metric that the scheduler compares trials by, in its cheap form."""
+        return self.asha_metric or self.metrics[0]
+
 
 class FinalRecord(BaseModel):
     """What a study of final runs says in place of a search: the metric that its tables show first."""
