@@ -28,7 +28,8 @@ from contrasweep.tuning.store import StoreError
         ("overrides", {}, "Did you mean 'values'?"),
         ("config", {}, "Did you mean 'values'?"),
         ("search_space", {}, "Did you mean 'space'?"),
-        ("max_failures", 2, "Did you mean 'limits'?"),
+        ("timeout", 60, "Did you mean 'trial_timeout'?"),
+        ("reduction_factor", 2, "Did you mean 'eta'?"),
         ("lr", 0.3, "It is a setting: give values={'optimizer.lr': 0.3}."),
         ("temperature", 0.1, "It is a setting: give values={'temperature': 0.1}."),
         ("xyzzy", 1, "Known: method, dataset, trials, epochs, values, "),
@@ -56,7 +57,7 @@ def test_an_argument_that_there_is_not(name: str, value: object, hint: str) -> N
         ({"metric": ["accuracy"]}, "metric must be a text, given ['accuracy']"),
         ({"values": [("epochs", 1)]}, "values must be a mapping, given [('epochs', 1)]"),
         ({"space": 3}, "space must be a Space, a mapping, a text or a path, given 3"),
-        ({"limits": {"budget": 1}}, "limits must be a Limits, given {'budget': 1}"),
+        ({"budget": "1h"}, "budget must be a number, given '1h'"),
         ({"results": 3}, "results must be a text or a path, given 3"),
     ],
 )

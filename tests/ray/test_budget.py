@@ -14,7 +14,7 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
+from contrasweep.tuning.planning.trial_limits import seconds_in
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
@@ -42,7 +42,7 @@ def test_after_the_budget_no_trial_begins(
     # The defaults of keyword arguments: by this clock, every question takes a minute.
     monkeypatch.setitem(original.__kwdefaults__, "clock", Clock())
     with without_ray():
-        done = run_sweep(tiny_plan(tmp_path, trials=8, scheduler="none", limits=Limits(budget=150.0)))
+        done = run_sweep(tiny_plan(tmp_path, trials=8, scheduler="none", budget=150.0))
     begun = done.plan.search.trials
     assert 1 < begun < 8
     assert done.counts == {"completed": begun}
@@ -59,7 +59,7 @@ def test_after_the_budget_no_trial_begins(
 
 
 def test_time_of_earlier_drivers_counts(tmp_path: Path) -> None:
-    study = PlannedStudy(written_plan(tmp_path, trials=4, limits=Limits(budget=4.0)))
+    study = PlannedStudy(written_plan(tmp_path, trials=4, budget=4.0))
     study.write(scored((0.5, 0.6, 0.7)))
     spent = time_spent(ResultsStore(tmp_path).tables(STUDY))
     assert spent == pytest.approx(8.0), "the start, and three epochs of two seconds"
@@ -72,7 +72,7 @@ def test_time_of_earlier_drivers_counts(tmp_path: Path) -> None:
 def test_the_same_command_ends_early_again_and_with_a_larger_budget_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = written_plan(tmp_path, trials=3, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    plan = written_plan(tmp_path, trials=3, budget=4.0, values={"probes.max_steps": 5})
     study = PlannedStudy(plan)
     study.write(scored())
 
@@ -95,7 +95,7 @@ def test_the_same_command_ends_early_again_and_with_a_larger_budget_goes_on(
 def test_a_study_that_ended_early_has_room_for_a_trial_that_its_store_lacks(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = written_plan(tmp_path, trials=9, limits=Limits(budget=4.0), values={"probes.max_steps": 5})
+    plan = written_plan(tmp_path, trials=9, budget=4.0, values={"probes.max_steps": 5})
     study = PlannedStudy(plan)
     # The driver was killed before trial 1 had its first row.
     study.write(scored(trial=0), scored(trial=2))

@@ -7,7 +7,6 @@ from in_process import without_ray
 from studies import tiny_plan
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.store import ResultsStore
 from tests.studies import STUDY, PlannedStudy, scored
@@ -25,9 +24,8 @@ def search_of(results: Path, name: str = "small") -> tuple[int, str | None, int]
 def test_a_search_that_no_longer_gains_ends_and_says_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limits = Limits(stop_when=NEVER_ENOUGH)
     with without_ray():
-        done = run_sweep(tiny_plan(tmp_path, trials=8, epochs=1, scheduler="none", limits=limits))
+        done = run_sweep(tiny_plan(tmp_path, trials=8, epochs=1, scheduler="none", stop_when=NEVER_ENOUGH))
         assert (done.plan.search.trials, done.counts) == (3, {"completed": 3})
         assert done.ended_early is not None
         assert f"No trial began after 3 of 8, because {done.ended_early}; --extend 5 adds" in caplog.text
@@ -39,7 +37,7 @@ def test_a_search_that_no_longer_gains_ends_and_says_why(
 
 
 def test_a_resumed_search_counts_the_trials_of_earlier_drivers(tmp_path: Path) -> None:
-    study = PlannedStudy(written_plan(tmp_path, trials=5, limits=Limits(stop_when="gain<0.001 for 30")))
+    study = PlannedStudy(written_plan(tmp_path, trials=5, stop_when="gain<0.001 for 30"))
     study.write(scored((0.5, 0.6)), scored((0.4, 0.5), "stopped"), scored((0.5, 0.55)))
     with without_ray():
         done = resume_sweep(STUDY, tmp_path, stop_when="gain<0.001 for 2")
@@ -48,11 +46,10 @@ def test_a_resumed_search_counts_the_trials_of_earlier_drivers(tmp_path: Path) -
 
 
 def test_noise_that_is_unknown_is_refused_before_any_work(tmp_path: Path) -> None:
-    limits = Limits(stop_when="gain<noise for 5")
     with pytest.raises(
         InputError, match=r"stop-when: given 'gain<noise for 5', but the noise of one val.rankme"
     ):
-        tiny_plan(tmp_path, metric="rankme", limits=limits)
+        tiny_plan(tmp_path, metric="rankme", stop_when="gain<noise for 5")
     study = PlannedStudy(written_plan(tmp_path, trials=5, metric="colour_mse"))
     study.write(scored((0.5, 0.6), colour=100.0))
     with pytest.raises(InputError, match=r"the noise of one val\.colour_mse is unknown"):
@@ -61,7 +58,7 @@ def test_noise_that_is_unknown_is_refused_before_any_work(tmp_path: Path) -> Non
 
 def test_a_grid_that_ended_early_takes_the_points_that_are_left(tmp_path: Path) -> None:
     values = {"views.min_crop": 0.4}
-    plan = written_plan(tmp_path, sampler="grid", grid_points=2, values=values, limits=Limits(budget=1.0))
+    plan = written_plan(tmp_path, sampler="grid", grid_points=2, values=values, budget=1.0)
     points = plan.search.trials
     PlannedStudy(plan).write(scored((0.5, 0.6)))
     with without_ray():

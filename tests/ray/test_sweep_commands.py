@@ -24,7 +24,6 @@ from contrasweep.tuning.planning.options import SweepOptions
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore
@@ -97,7 +96,8 @@ def test_a_resumed_sweep_keeps_the_limits_that_are_not_given(
     monkeypatch.setattr(ResultsStore, "study", lambda *_: recorded)
     resume_sweep("small", finished[0], max_failures=3)
     resume_sweep("small", finished[0], trial_timeout=60.0)
-    assert [plan.limits for plan in plans] == [Limits(3, 600.0), Limits(5, 60.0)]
+    limits = [(plan.search.max_failures, plan.search.trial_timeout) for plan in plans]
+    assert limits == [(3, 600.0), (5, 60.0)]
 
 
 def test_a_sweep_is_not_resumed_where_its_trials_could_only_fail(

@@ -55,6 +55,13 @@ def command(record: StudyRecord) -> str | None:
     return sweep_command(record, space_of(record.method, record.dataset, None, {"epochs": 2}))
 
 
+def planned_by(said: str) -> StudyRecord:
+    """Return the record of the study that a command would begin."""
+    done = CliRunner().invoke(app, [*shlex.split(said)[1:], "--dry-run", "--json"])
+    assert done.exit_code == 0, done.output
+    return StudyRecord.model_validate_json(json.dumps(json.loads(done.stdout)["study"]))
+
+
 def test_every_field_of_a_search_is_written_or_named() -> None:
     assert CHANGED.keys() | NOT_WRITTEN.keys() == SearchRecord.model_fields.keys()
     assert not CHANGED.keys() & NOT_WRITTEN.keys()
@@ -78,10 +85,33 @@ def test_what_is_usual_is_left_out_and_the_command_runs(
     said = command(record)
     usual = "--trials 5 --metric val.accuracy --epochs 2 --concurrency 1 --keep-weights 1"
     assert said == f"contrasweep sweep fair-cclk --data colour-digits {usual}"
-    done = CliRunner().invoke(app, [*shlex.split(said)[1:], "--dry-run", "--json"])
-    assert done.exit_code == 0, done.output
-    again = StudyRecord.model_validate_json(json.dumps(json.loads(done.stdout)["study"]))
-    assert again.require_search() == record.require_search()
+    assert planned_by(said).require_search() == record.require_search()
+
+
+def test_no_option_is_lost_between_the_command_and_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules: dict[str, Any] = {
+        "trials": 7,
+        "sampler": "random",
+        "metric": "val.accuracy",
+        "asha_metric": "val.colour_mse",
+        "eta": 2,
+        "grace": 1,
+        "seed": 8,
+        "seeds": 2,
+        "max_failures": 3,
+        "trial_timeout": 60.0,
+        "budget": 28_800.0,
+        "stop_when": "gain<noise for 20",
+        "keep_weights": 2,
+        "storage": f"sqlite:///{tmp_path / 'watch.db'}",
+    }
+    record = small_plan(tmp_path / "results", **rules, concurrency=1, keep=["val.accuracy>=0.1"]).record()
+    search = record.require_search()
+    assert {name: getattr(search, name) for name in rules} == rules
+    assert planned_by(command(record) or "").require_search() == search
 
 
 def test_a_space_or_configurations_of_its_own_are_no_command(record: StudyRecord) -> None:

@@ -131,7 +131,7 @@ def sweep(
     from contrasweep.tuning.planning.enqueued import read_configurations
     from contrasweep.tuning.planning.own_space import space_of_file
     from contrasweep.tuning.planning.rules import SearchRules
-    from contrasweep.tuning.planning.trial_limits import Limits, seconds_in
+    from contrasweep.tuning.planning.trial_limits import check_limits, seconds_in
 
     methods = methods or []
     if setting := next((word for word in methods if "=" in word), None):
@@ -158,15 +158,15 @@ def sweep(
         keep=keep or None,
         warm_start=None if warm_start is None else warm_start.split(","),
     )
+    limits: dict[str, Any]
+    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
+    limits |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
     running: dict[str, Any]
     running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
-    running |= {"keep_weights": keep_weights, "gpus_per_worker": gpus_per_worker, "device": device}
-    bounds: dict[str, Any]
-    bounds = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
-    bounds |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
+    running |= {"keep_weights": keep_weights, "gpus_per_worker": gpus_per_worker, "device": device} | limits
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_place(concurrency, cpus_per_trial, workers, device, address, autoscale, one_node)
-    limits = Limits(**given(bounds))
+    check_limits(**limits)
     if keep_weights is not None:
         check_count("keep-weights", keep_weights, least=0)
     if resume or extend is not None:
@@ -178,7 +178,7 @@ def sweep(
             rules = replace(rules, space=space_of_file(space, methods, stored.dataset, held))
         machine = _machine(address, autoscale, one_node)
         expected = {**vars(rules), "dataset": data, "cpus": cpus_per_trial}
-        running |= {**bounds, "machine": machine, "extend": extend or 0}
+        running |= {"machine": machine, "extend": extend or 0}
         running["retry_failed"] = retry_failed
         _resume(methods, name, results, expected, json, **running)
         return
@@ -203,7 +203,6 @@ def sweep(
         **start,
         **given({**running, "cpus_per_trial": cpus_per_trial}),
         machine=machine,
-        limits=limits,
         results=results,
         command=command_line(),
     )

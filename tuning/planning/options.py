@@ -16,7 +16,6 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.spaces import known_settings
-from contrasweep.tuning.planning.trial_limits import Limits
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +48,10 @@ class SweepOptions(TypedDict, total=False):
     gpus_per_worker: float | None
     device: str
     machine: Machine | None
-    limits: Limits | None
+    max_failures: int
+    trial_timeout: float | None
+    budget: float | None
+    stop_when: str | None
     keep_weights: int
     data_root: str | Path | None
     results: str | Path

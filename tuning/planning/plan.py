@@ -1,7 +1,7 @@
 """The plan of a sweep: everything it will do, resolved and checked, as plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
-from contrasweep.tuning.planning.trial_limits import Limits
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
@@ -88,11 +87,6 @@ class SweepPlan:
     def halving(self) -> Halving:
         """How `asha` compares trials."""
         return Halving(self.search.eta, self.search.grace)
-
-    @property
-    def limits(self) -> Limits:
-        """How often a trial's worker may die, how long a trial may take, and when the search ends early."""
-        return Limits(**{one.name: getattr(self.search, one.name) for one in fields(Limits)})
 
     @property
     def rungs(self) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.setup import scored_images
-from contrasweep.tuning.planning.trial_limits import Limits
+from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.planning.warm_start import warm_started
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
@@ -72,7 +71,10 @@ def plan_sweep(
     gpus_per_worker: float | None = None,
     device: str = AUTO,
     machine: Machine | None = None,
-    limits: Limits | None = None,
+    max_failures: int = 1,
+    trial_timeout: float | None = None,
+    budget: float | None = None,
+    stop_when: str | None = None,
     keep_weights: int = KEPT,
     data_root: str | Path | None = None,
     results: str | Path = "results",
@@ -119,7 +121,12 @@ def plan_sweep(
             none where the device is the CPU.
         device: `auto`, which is a GPU where there is one, `cpu` or `cuda`.
         machine: where trials run; this machine by default (`ray.cluster.cluster_at` describes a cluster).
-        limits: how often a trial's worker may die, how long a trial may take, and when the search ends early.
+        max_failures: how often the worker of a trial may die; it goes on in another one from its checkpoint.
+        trial_timeout: how many seconds a trial may run in one worker before it fails; by default any time.
+        budget: once trials have run for so many seconds by the clock, over all drivers of the study, no
+            further trial begins; those that run go on to their ends. By default any time.
+        stop_when: the condition on which no further trial begins, as the search no longer gains, such as
+            `gain<noise for 20`; by default none.
         keep_weights: of how many of the best completed trials the store keeps the encoders.
         data_root: the folder of the datasets.
         results: the results folder or URI.
@@ -153,6 +160,7 @@ def plan_sweep(
         log.warning("%s", remark)
     if name is not None:
         check_study_name(name)
+    check_limits(max_failures, trial_timeout, budget, stop_when)
     check_count("keep-weights", keep_weights, least=0)
     given, remaining, planned = request.given, request.space, request.trials
     root = folder_of_data(data_root).absolute()
@@ -189,11 +197,15 @@ def plan_sweep(
         "cpus": resources.cpus,
         "workers": resources.workers,
         "gpus": resources.gpus,
+        "max_failures": max_failures,
+        "trial_timeout": trial_timeout,
+        "budget": budget,
+        "stop_when": stop_when,
         "keep_weights": keep_weights,
         "data_root": str(root),
         "validation_images": scored_images(experiment, seeds, root) or None,
     }
-    search = SearchRecord(**as_given | resolved | asdict(limits or Limits()))
+    search = SearchRecord(**as_given | resolved)
     check_stop_when(search)
     plan = SweepPlan(
         name=study_name,

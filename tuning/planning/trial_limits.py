@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from contrasweep.tuning.errors import InputError
@@ -15,39 +14,23 @@ LONGEST: Final = 3650 * 86_400
 """The longest duration that is read, in seconds: ten years."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of the trials of a search (worker deaths, running time), and of all together (time, no gain).
+def check_limits(
+    max_failures: int | None = None,
+    trial_timeout: float | None = None,
+    budget: float | None = None,
+    stop_when: str | None = None,
+) -> None:
+    """Refuse limits that no trial could keep; `plan_sweep` describes them, and None was not given.
 
-    Attributes:
-        max_failures: how often its worker may die; the trial goes on in another one, from its checkpoint.
-        trial_timeout: how many seconds it may run in one worker before it fails; None for any time.
-        budget: once trials have run for so many seconds by the clock, over all drivers of the study, no
-            further trial begins; those that run go on to their ends. None for any time.
-        stop_when: the condition (`parse_stop_when`) on which no further trial begins, as the search no longer
-            gains; None for no condition.
-        stop_from: the first trial that this condition counts. Those before an extension count once.
+    Raises:
+        InputError: a negative or huge number of failures, no time, or a condition that cannot be read.
     """
-
-    max_failures: int = 1
-    trial_timeout: float | None = None
-    budget: float | None = None
-    stop_when: str | None = None
-    stop_from: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse limits that no trial could keep.
-
-        Raises:
-            InputError: a negative or huge number of failures, no time, or a condition that cannot be read.
-        """
-        check_count("max-failures", self.max_failures, least=0)
-        if self.trial_timeout is not None and not 0 < self.trial_timeout < math.inf:
-            raise InputError(f"trial-timeout must be above 0 seconds, given {self.trial_timeout:g}")
-        if self.budget is not None and not 0 < self.budget < math.inf:
-            raise InputError(f"budget must be above 0 seconds, given {self.budget:g}")
-        if self.stop_when is not None:
-            parse_stop_when(self.stop_when)
+    check_count("max-failures", max_failures, least=0)
+    for what, seconds in (("trial-timeout", trial_timeout), ("budget", budget)):
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise InputError(f"{what} must be above 0 seconds, given {seconds:g}")
+    if stop_when is not None:
+        parse_stop_when(stop_when)
 
 
 def seconds_in(text: str, what: str) -> float:

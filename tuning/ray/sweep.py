@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +20,7 @@ from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
+from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
@@ -99,8 +99,7 @@ def sweep(
             - seeds (int, default 1): how many seeds each trial trains; the mean counts.
             - concurrency (int): how many trials run at once; by default as many as there are cores.
             - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.
-            - limits (`contrasweep.tuning.planning.trial_limits.Limits`): how long a trial and the search may
-              take, and when the search ends early.
+            - budget (float): for how many seconds trials may begin; by default any time.
             - data_root (str or Path): the folder of the datasets.
             - results (str or Path, default "results"): the folder or URI that keeps the study.
             - name (str): the name of the study; by default made of method, dataset and time.
@@ -178,7 +177,7 @@ def resume_sweep(
         data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
             recorded.
         device: as in `plan_sweep`; by default the study goes on with the GPUs that it has recorded.
-        max_failures, trial_timeout, budget, stop_when: as in `Limits`; each replaces what the study has
+        max_failures, trial_timeout, budget, stop_when: as in `plan_sweep`; each replaces what the study has
             recorded, also for later drivers.
         keep_weights, storage: as in `plan_sweep`; the same.
         machine: where trials run; by default this machine.
@@ -218,10 +217,11 @@ def resume_sweep(
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
-    limits: dict[str, Any]
-    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "budget": budget}
-    limits |= {"stop_when": stop_when, "stop_from": plan.search.trials - extend if extend else None}
-    plan = plan.with_search(**asdict(replace(plan.limits, **_given(limits))))
+    limits = _given({"max_failures": max_failures, "trial_timeout": trial_timeout})
+    limits |= _given({"budget": budget, "stop_when": stop_when})
+    check_limits(**limits)
+    counted = {"stop_from": plan.search.trials - extend} if extend else {}
+    plan = plan.with_search(**limits, **counted)
     check_stop_when(plan.search)
     plan = _keeping(plan, keep_weights, storage)
     with following(progress) as show:
