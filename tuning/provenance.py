@@ -3,12 +3,16 @@
 import platform
 import socket
 import subprocess
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from contrasweep.plugins import plugin_versions
+from contrasweep.plugins import distributions_of, plugin_sources, plugin_versions
 from contrasweep.version import __version__
+
+_SOURCE = " source"
+"""Follows the name of a plug-in in the key of its digest."""
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy", "timm")
 
@@ -21,15 +25,32 @@ def origin_of_results() -> dict[str, Any]:
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can change a result, if they are installed.
 
-    Distributions with plug-ins are among them.
+    Distributions with plug-ins are among them, and digests of their code: while it is written, it changes
+    without a new version.
     """
     versions = {"python": platform.python_version(), "contrasweep": __version__, **plugin_versions()}
+    versions |= {f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}
     for name in PACKAGES:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
             continue
     return versions
+
+
+def changed_plugins(versions: Mapping[str, str], names: Collection[str]) -> list[str]:
+    """Return the plug-ins with other code or another version than when a study began.
+
+    Args:
+        versions: those of the study's record; what it does not state is not compared.
+        names: the methods, encoders, datasets, metrics and samplers that the study uses.
+    """
+    now = package_versions()
+    return [
+        one
+        for one in distributions_of(names)
+        if any(key in versions and versions[key] != now[key] for key in (one, f"{one}{_SOURCE}"))
+    ]
 
 
 def git_revision() -> str | None:

@@ -18,12 +18,14 @@ An entry point has the name that users type and leads to an object with the same
     my_metric = "my_package:METRIC"
 """
 
+import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from traceback import walk_tb
@@ -32,6 +34,9 @@ from typing import Generic, Protocol, TypeVar
 log = logging.getLogger(__name__)
 
 KINDS = ("method", "encoder", "dataset", "sampler", "metric")
+
+_CODE = (".py", ".yaml", ".yml")
+"""The files of a package that decide what it does."""
 
 
 class PluginError(ValueError):
@@ -202,9 +207,7 @@ def plugin_place(error: BaseException) -> PluginPlace | None:
     If the error was raised from another one, that one's lines count too. An error that another process has
     sent has no lines.
     """
-    packages = {
-        entry.module.partition(".")[0]: entry for kind in KINDS for entry in entry_points(group=_group(kind))
-    }
+    packages = {entry.module.partition(".")[0]: entry for entry in _entries()}
     cause: BaseException | None = error
     while cause is not None:
         for frame, line in reversed(list(walk_tb(cause.__traceback__))):
@@ -249,13 +252,46 @@ def defined_beside(module: str, kind: type[U]) -> list[U]:
 
 def plugin_versions() -> dict[str, str]:
     """Return the version of every distribution that adds something of one of the `KINDS`."""
-    entries = [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
-    return {entry.dist.name: entry.dist.version for entry in entries if entry.dist is not None}
+    return {entry.dist.name: entry.dist.version for entry in _entries() if entry.dist is not None}
+
+
+def plugin_sources() -> dict[str, str]:
+    """Return a digest of the code of every distribution that adds something of one of the `KINDS`.
+
+    It changes with any Python or YAML file of the packages that the entry points name. Nothing is imported.
+    """
+    packages: dict[str, set[str]] = {}
+    for entry in _entries():
+        if entry.dist is not None:
+            packages.setdefault(entry.dist.name, set()).add(entry.module.partition(".")[0])
+    return {name: _digest(sorted(own)) for name, own in sorted(packages.items())}
+
+
+def distributions_of(names: Collection[str]) -> list[str]:
+    """Return the distributions that add methods, encoders, datasets, samplers or metrics of these names."""
+    return sorted({entry.dist.name for entry in _entries() if entry.dist is not None and entry.name in names})
+
+
+def _digest(packages: Iterable[str]) -> str:
+    digest = hashlib.blake2b(digest_size=4)
+    for package in packages:
+        spec = find_spec(package)
+        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+        alone = [] if spec is None or folders or spec.origin is None else [Path(spec.origin)]
+        files = [file for folder in folders for file in sorted(Path(folder).rglob("*"))]
+        for file in (*alone, *files):
+            if file.suffix in _CODE and file.is_file():
+                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def plugin_names(kind: str) -> list[str]:
     """Return the names of one kind that other distributions add, without importing them."""
     return sorted({entry.name for entry in entry_points(group=_group(kind))})
+
+
+def _entries() -> list[EntryPoint]:
+    return [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
 
 
 def _group(kind: str) -> str:

@@ -1,5 +1,6 @@
 """Final runs of selected trials before they start: where they are stored, and what is refused."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +63,23 @@ def test_runs_from_before_a_fingerprint_are_not_made_again(trial: SelectedTrial)
     others = {key: {"config": requests[0].experiment.identity()} for key in held}
     with pytest.raises(InputError, match="trial 3 with other settings"):
         plan.missing(others)
+
+
+def test_runs_of_other_code_are_warned_of(
+    trial: SelectedTrial, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[Collection[str]] = []
+
+    def changed(versions: Mapping[str, str], names: Collection[str]) -> list[str]:
+        asked.append(names)
+        return ["my-plugin"]
+
+    monkeypatch.setattr("contrasweep.tuning.planning.plugin_changes.changed_plugins", changed)
+    _plan(trial)
+    assert not caplog.messages
+    _plan(trial)
+    assert "The code of my-plugin has changed since study searched-final began." in caplog.text
+    assert {trial.experiment.method, trial.experiment.dataset, trial.experiment.encoder.name} <= set(asked[0])
 
 
 def test_a_search_with_the_name_of_the_final_runs_takes_none(trial: SelectedTrial) -> None:

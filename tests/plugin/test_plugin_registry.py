@@ -15,14 +15,14 @@ import torch
 from installing import install_example, write_metadata
 from typer.testing import CliRunner
 
-from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_versions
+from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_sources, plugin_versions
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, Declared
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods import METHODS, Method
 from contrasweep.tuning.methods.registry import method_registry
-from contrasweep.tuning.provenance import package_versions
+from contrasweep.tuning.provenance import changed_plugins, package_versions
 
 HEAD = """
 from contrasweep.rules import Number
@@ -90,6 +90,33 @@ def test_its_version_is_part_of_where_a_result_comes_from(bring: Bring) -> None:
     bring("METHOD = method()")
     assert plugin_versions()["my-plugin"] == "0.1.0"
     assert package_versions()["my-plugin"] == "0.1.0"
+
+
+def test_other_code_of_the_same_version_is_noticed(bring: Bring, tmp_path: Path) -> None:
+    bring("METHOD = method()")
+    before = package_versions()
+    assert changed_plugins(before, ["mine"]) == []
+    file = next(tmp_path.rglob("my_plugin.py"))
+    file.write_text(file.read_text() + "# another line\n")
+    assert changed_plugins(before, ["mine"]) == ["my-plugin"]
+    assert changed_plugins(before, ["infonce"]) == []
+    older = {name: version for name, version in before.items() if name != "my-plugin source"}
+    assert changed_plugins(older, ["mine"]) == []
+    assert changed_plugins({**older, "my-plugin": "0.0.9"}, ["mine"]) == ["my-plugin"]
+
+
+def test_a_package_is_read_whole_without_its_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_metadata(tmp_path, "wide", {"contrasweep.metrics": {"own": "wide_package.metrics:METRIC"}})
+    below = tmp_path / "wide_package" / "parts"
+    below.mkdir(parents=True)
+    for folder in (below.parent, below):
+        (folder / "__init__.py").write_text("raise OSError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = plugin_sources()["wide"]
+    (below / "readme.txt").write_text("says nothing")
+    assert plugin_sources()["wide"] == first
+    (below / "space.yaml").write_text("temperature: 1")
+    assert plugin_sources()["wide"] != first
 
 
 @pytest.mark.parametrize(

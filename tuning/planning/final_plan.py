@@ -18,6 +18,7 @@ from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
@@ -176,6 +177,7 @@ def _study(
         if not record.is_final:
             raise InputError(f"study {name} is a search and takes no final runs: use another results folder")
         _refuse_without_column(record, configs)
+        warn_of_other_code(record)
         return record
     experiment = first.experiment
     spec = dataset_spec(experiment.dataset, data_root)

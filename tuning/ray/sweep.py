@@ -18,6 +18,7 @@ from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
+from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
 from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.planning.trial_limits import check_limits
@@ -224,6 +225,7 @@ def resume_sweep(
     plan = plan.with_search(**limits, **counted)
     check_stop_when(plan.search)
     plan = _keeping(plan, keep_weights, storage)
+    warn_of_other_code(record, record.require_search().sampler)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
 
