@@ -10,7 +10,8 @@ scores jump: a search that models smooth scores has no advantage there.
 
 `--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
 search of the same method on another dataset (`benchmarks/recorded/earlier`); recordings without one are left
-out. `--keep docs/peers.parquet` keeps what `benchmarks.peers.page` shows.
+out. `--keep docs/peers.parquet` keeps what `benchmarks.peers.page` shows. With `--searches`, ranks are among
+those alone, so they are kept in a file of their own.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import optuna
 from sklearn.ensemble import ExtraTreesRegressor
 
 from benchmarks.peers.contestants import PEERS, Configuration
-from benchmarks.peers.records import Record, Setting, Surrogate, keep
+from benchmarks.peers.records import CURVES_ASHA, Record, Setting, Surrogate, keep, read
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.warm_start import MOST_FIRST
@@ -51,9 +52,9 @@ EARLIER = {
 def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
     """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
     default, *chance = settings_of("tpe", "asha") + settings_of("random", "asha,none")
-    (curves,) = settings_of("curves", "curves")
+    (curves,), (ranked,) = settings_of("curves", "curves"), settings_of("curves", "asha")
     stopping, plain = chance
-    own = searches_of((default, curves, *chance), first)
+    own = searches_of((default, curves, ranked, *chance), first)
 
     def peer(name: str, workload: Workload, seed: int) -> Search:
         return PEERS[name](workload.recording.space, workload.recording.epochs, seed, first=first)
@@ -61,6 +62,7 @@ def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
     return {
         "contrasweep": own[default.name],
         "contrasweep: curves": own[curves.name],
+        CURVES_ASHA: own[ranked.name],
         **{name: partial(peer, name) for name in PEERS},
         "random, ASHA": own[stopping.name],
         "random": own[plain.name],
@@ -151,8 +153,11 @@ def main() -> None:
     parser.add_argument("--earlier", action="store_true")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    if given.keep is not None and (given.trees or given.searches):
-        parser.error("--keep keeps all searches on the Gaussian process: no --trees, no --searches")
+    if given.keep is not None and given.trees:
+        parser.error("--keep keeps searches on the Gaussian process: no --trees")
+    others = {one.search for one in read(given.keep)} if given.keep and given.keep.exists() else set()
+    if given.searches and others - set(given.searches):
+        parser.error(f"{given.keep} holds other searches; give --keep another file")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     there = [name for name in given.recordings if name in EARLIER or not given.earlier]
     chosen = given.workers, given.trials, given.searches, there

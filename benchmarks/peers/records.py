@@ -15,6 +15,8 @@ from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.search.axes import design, draw_codes, strata_of
 
 DRAWS: Final = 40_000
+CURVES_ASHA: Final = "contrasweep: curves, ASHA"
+"""The search whose sampler is `curves` and whose scheduler is `asha`."""
 
 
 @dataclass(frozen=True)
