@@ -129,7 +129,7 @@ def test_an_earlier_study_starts_a_later_one(group: Path) -> None:
     scores = {one.trial: one.mean("val.colour_mse") for one in _outcomes(group, "both-fair-cclk")}
     ended = [one for one in alone.search.warm_start.trials if one.state == "completed"]
     assert len(alone.search.warm_start.trials) == TRIALS
-    assert [one.value for one in ended] == [[score] for score in scores.values() if score is not None]
+    assert [one.value for one in ended] == [(score,) for score in scores.values() if score is not None]
     with pytest.raises(InputError, match="method of study both-infonce is infonce, not fair-cclk"):
         plan(group, "fair-cclk", warm_start=["both-infonce"])
 

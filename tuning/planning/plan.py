@@ -68,10 +68,8 @@ class SweepPlan:
 
     @property
     def _budget(self) -> str:
-        trials = (
-            f"{counted(self.search.trials, 'trial')} of at most {counted(self.experiment.epochs, 'epoch')}"
-        )
-        return f"{trials}, {self.resources.concurrency} at once, {self.resources.in_words}"
+        trials, most = counted(self.search.trials, "trial"), counted(self.experiment.epochs, "epoch")
+        return f"{trials} of at most {most}, {self.resources.concurrency} at once, {self.resources.in_words}"
 
     @property
     def metric(self) -> str:
@@ -91,12 +89,11 @@ class SweepPlan:
     @property
     def rungs(self) -> tuple[int, ...]:
         """The epochs after which the scheduler compares trials; empty where it does not."""
-        if self.search.scheduler == "none":
+        scheduler, epochs = self.search.scheduler, self.experiment.epochs
+        warmup = self.experiment.schedule.warmup_epochs
+        if scheduler == "none":
             return ()
-        epochs, warmup = self.experiment.epochs, self.experiment.schedule.warmup_epochs
-        return (
-            self.halving.rungs(epochs, warmup) if self.search.scheduler == "asha" else looks(epochs, warmup)
-        )
+        return self.halving.rungs(epochs, warmup) if scheduler == "asha" else looks(epochs, warmup)
 
     def with_search(self, **changes: Any) -> "SweepPlan":
         """Return the plan with some fields of its search changed."""
