@@ -123,5 +123,6 @@ def _first_shape(folder: Path) -> tuple[int, int] | None:
 
 def _images(folder: Path) -> Iterator[Path]:
     for place, below, files in os.walk(folder):
-        below.sort()
-        yield from (Path(place, file) for file in sorted(files) if file.lower().endswith(EXTENSIONS))
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        shown = (file for file in sorted(files) if not file.startswith("."))
+        yield from (Path(place, file) for file in shown if file.lower().endswith(EXTENSIONS))

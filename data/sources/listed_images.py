@@ -135,10 +135,12 @@ def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:
 def names_below(folder: Path, endings: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the files at any depth below a folder with one of these endings, sorted by path.
 
-    Endings are in lower case; those of the files may have any case.
+    Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
+    programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`).
     """
     found: list[tuple[str, ...]] = []
-    for at, _, names in os.walk(folder):
+    for at, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         below = Path(at).relative_to(folder).parts
-        found += [(*below, name) for name in names if name.lower().endswith(endings)]
+        found += [(*below, name) for name in names if name[0] != "." and name.lower().endswith(endings)]
     return tuple("/".join(parts) for parts in sorted(found))

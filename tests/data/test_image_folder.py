@@ -11,6 +11,7 @@ from encoded_files import encoded, pixels
 from contrasweep.data import (
     DatasetDamaged,
     DatasetMissing,
+    DatasetSpec,
     StreamedImages,
     check_available,
     dataset_spec,
@@ -55,6 +56,17 @@ def test_classes_are_numbered_by_name_and_files_sorted(tree: Path) -> None:
     # Of a split that lacks a class, the others keep their numbers.
     assert test.labels.tolist() == [1]
     assert torch.equal(test.pixels, _tensor(3)[None])
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME},labels=none"])
+def test_hidden_files_and_folders_are_no_images(tree: Path, name: str) -> None:
+    for file in (".ipynb_checkpoints/b-checkpoint.png", "aa/.thumbnails/z.png", "._b.png"):
+        place = tree / "tree/train/cat" / file
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(encoded(pixels(9)))
+    spec = dataset_spec(name, tree)
+    assert isinstance(spec, DatasetSpec)
+    assert spec.train_size == len(load_training(name, tree).train) == 3
 
 
 def test_images_of_any_shape_become_squares_of_the_size_asked_for(tree: Path) -> None:
