@@ -111,7 +111,8 @@ def _first_shape(folder: Path) -> tuple[int, int] | None:
     """Return height and width of one of the first images in a folder that can be read; None without one."""
     from PIL import Image
 
-    for file in islice(_images(folder), _LOOKED_AT):
+    for parts in islice(files_below(folder, EXTENSIONS), _LOOKED_AT):
+        file = folder.joinpath(*parts)
         try:
             check_given(file)
             with Image.open(file) as image:
@@ -121,8 +122,14 @@ def _first_shape(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def _images(folder: Path) -> Iterator[Path]:
-    for place, below, files in os.walk(folder):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        shown = (file for file in sorted(files) if not file.startswith("."))
-        yield from (Path(place, file) for file in shown if file.lower().endswith(EXTENSIONS))
+def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the files at any depth below a folder with one of these endings, each as the parts of its path.
+
+    Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
+    programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`).
+    """
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = Path(at).relative_to(folder).parts
+        shown = (name for name in sorted(names) if not name.startswith("."))
+        yield from ((*below, name) for name in shown if name.lower().endswith(endings))

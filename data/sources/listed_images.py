@@ -1,6 +1,5 @@
 """Image files of any shape, listed from folders or tables, with labels and other facts of each."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options, spelled_name
+from contrasweep.data.own_folders import files_below
 from contrasweep.data.root import Archive
 from contrasweep.data.spec import DatasetFamily, Split
 
@@ -133,14 +133,5 @@ def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:
 
 @while_unchanged(256)
 def names_below(folder: Path, endings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the files at any depth below a folder with one of these endings, sorted by path.
-
-    Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
-    programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`).
-    """
-    found: list[tuple[str, ...]] = []
-    for at, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        below = Path(at).relative_to(folder).parts
-        found += [(*below, name) for name in names if name[0] != "." and name.lower().endswith(endings)]
-    return tuple("/".join(parts) for parts in sorted(found))
+    """Return the names of the files of `files_below`, sorted by path."""
+    return tuple("/".join(parts) for parts in sorted(files_below(folder, endings)))
