@@ -82,9 +82,7 @@ def _scores(records: Sequence[Record], share: float) -> str:
     rows = []
     for setting in settings_in(records):
         found = of_setting(records, setting)
-        scores = [found[name].after(share) for name in names]
-        best = max(score for score, _ in scores)
-        cells = [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
+        cells = _compared([found[name] for name in names], share)
         rows.append([setting.recording, str(setting.workers), *cells])
     return pipes(["recording", "at once", *names], rows)
 
@@ -106,8 +104,7 @@ def _epochs(records: Sequence[Record]) -> str:
     rows = []
     for setting in settings_in(records):
         found = of_setting(records, setting)
-        shares = [share_of_best_peer(found, name) for name in OURS]
-        cells = ["not reached" if share is None else f"{share:.0%}" for share in shares]
+        cells = [_reached(found, name) for name in OURS]
         rows.append([setting.recording, str(setting.workers), best_peer(found).search, *cells])
     return pipes(["recording", "at once", "best peer", *OURS], rows)
 
@@ -116,13 +113,8 @@ def _curves_asha(records: Sequence[Record], alone: Sequence[Record]) -> str:
     rows = []
     for setting in settings_in(alone):
         found = {**of_setting(records, setting), **of_setting(alone, setting)}
-        compared = [best_peer(found), *(found[name] for name in (*OURS, CURVES_ASHA))]
-        best = max(one.score[-1] for one in compared)
-        scores = [one.after(1.0) for one in compared]
-        cells = [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
-        share = share_of_best_peer(found, CURVES_ASHA)
-        epochs = "not reached" if share is None else f"{share:.0%}"
-        rows.append([setting.recording, str(setting.workers), *cells, epochs])
+        cells = _compared([best_peer(found), *(found[name] for name in (*OURS, CURVES_ASHA))], 1.0)
+        rows.append([setting.recording, str(setting.workers), *cells, _reached(found, CURVES_ASHA)])
     return pipes(["recording", "at once", "best peer", *OURS, CURVES_ASHA, "its epochs"], rows)
 
 
@@ -151,6 +143,18 @@ def _recordings(records: Sequence[Record]) -> str:
 def _at(one: Record, share: float) -> str:
     score, _ = one.after(share)
     return "-" if np.isnan(score) else f"{100 * score:.1f}"
+
+
+def _compared(records: Sequence[Record], share: float) -> list[str]:
+    """Return the scores after a share of the budget, the highest one in bold."""
+    scores = [one.after(share) for one in records]
+    best = max(score for score, _ in scores)
+    return [_bold(f"{100 * score:.1f} ± {100 * half:.1f}", score == best) for score, half in scores]
+
+
+def _reached(found: Mapping[str, Record], search: str) -> str:
+    share = share_of_best_peer(found, search)
+    return "not reached" if share is None else f"{share:.0%}"
 
 
 def _bold(text: str, yes: bool) -> str:
