@@ -28,8 +28,7 @@ def package_versions() -> dict[str, str]:
     Distributions with plug-ins are among them, and digests of their code: while it is written, it changes
     without a new version.
     """
-    versions = {"python": platform.python_version(), "contrasweep": __version__, **plugin_versions()}
-    versions |= {f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}
+    versions = {"python": platform.python_version(), "contrasweep": __version__, **_of_plugins()}
     for name in PACKAGES:
         try:
             versions[name] = version(name)
@@ -45,12 +44,17 @@ def changed_plugins(versions: Mapping[str, str], names: Collection[str]) -> list
         versions: those of the study's record; what it does not state is not compared.
         names: the methods, encoders, datasets, metrics and samplers that the study uses.
     """
-    now = package_versions()
+    used = distributions_of(names)
+    now = _of_plugins() if used else {}
     return [
         one
-        for one in distributions_of(names)
+        for one in used
         if any(key in versions and versions[key] != now[key] for key in (one, f"{one}{_SOURCE}"))
     ]
+
+
+def _of_plugins() -> dict[str, str]:
+    return {**plugin_versions(), **{f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}}
 
 
 def git_revision() -> str | None:
