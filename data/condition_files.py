@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.fingerprint import Listing, fingerprint_below
+from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
@@ -43,7 +43,7 @@ def condition_facts(
         root: the data root.
         options: contain the values of `CONDITION_OPTIONS`.
         images: the number of training images before any is left out.
-        fingerprint: that of the images, which the one of the file is appended to.
+        fingerprint: that of the images and of other given files; that of the condition's file is appended.
 
     Raises:
         DatasetMissing: there is no such file.
@@ -61,7 +61,7 @@ def condition_facts(
     return {
         "condition_dim": width,
         "condition_name": f"the rows of {file.name}",
-        "fingerprint": fingerprint + fingerprint_below(Listing(file.parent, (file.name,)), None),
+        "fingerprint": fingerprint + fingerprint_of_file(file),
     }
 
 

@@ -55,6 +55,11 @@ def fingerprint_below(train: Listing, test: Listing | None) -> str:
     return _remembered(train, test, tuple(map(_state, sampled)))
 
 
+def fingerprint_of_file(file: Path) -> str:
+    """Return the fingerprint of a file that an option of a dataset names; the folder does not count."""
+    return fingerprint_below(Listing(file.parent, (file.name,)), None)
+
+
 @lru_cache(maxsize=4)
 def _remembered(train: Listing, test: Listing | None, states: tuple[tuple[int, int], ...]) -> str:
     return fingerprint_of(_files(train), None if test is None else _files(test))

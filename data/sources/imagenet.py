@@ -33,6 +33,7 @@ from contrasweep.data.condition_files import (
     condition_facts,
     training_condition,
 )
+from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
 from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.options import DatasetOption, Options
@@ -104,11 +105,16 @@ def _all_classes(root: Path, options: Options) -> Classes:
     return _folders(root / "imagenet/train")
 
 
+def _own_list(root: Path, options: Options) -> Path | None:
+    """Return the user's file with a list of classes; None for all classes and for a published list."""
+    chosen = options.get("classes")
+    return None if chosen is None or chosen in LISTS else path_below(root, str(chosen))
+
+
 def _hundred_classes(root: Path, options: Options) -> Classes:
-    chosen = str(options["classes"])
-    if chosen in LISTS:
+    chosen, file = str(options["classes"]), _own_list(root, options)
+    if file is None:
         return LISTS[chosen]
-    file = path_below(root, chosen)
     if not file.is_file():
         known = ", ".join(LISTS)
         raise DatasetMissing(
@@ -187,8 +193,7 @@ def _check_split(archive: Archive, root: Path, split: Split, classes: Classes, e
         raise archive.incomplete(f"{place} holds {len(found):,} images of its classes, expected {expected:,}")
 
 
-def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
-    """Return the ancestor of each class at the options' level, one-hot float32 ``(classes, ancestors)``."""
+def _hierarchy_file(root: Path, options: Options) -> Path:
     file = path_below(root, str(options["hierarchy"]))
     if not file.is_file():
         raise DatasetMissing(
@@ -196,9 +201,15 @@ def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
             f"the data root (--data-root DIR or {ROOT_VARIABLE}), and holds a PARENT CHILD pair of WordNet's "
             "numbers a line, as ImageNet's wordnet.is_a.txt."
         )
+    return file
+
+
+def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:
+    """Return the ancestor of each class at the options' level, one-hot float32 ``(classes, ancestors)``."""
+    hierarchy = read_hierarchy(_hierarchy_file(root, options))
     parents: SeveralParents = "first" if options["parents"] == "first" else "error"
     everyone = torch.arange(len(classes))
-    clusters = hierarchy_clusters(everyone, classes, read_hierarchy(file), int(options["level"]), parents)
+    clusters = hierarchy_clusters(everyone, classes, hierarchy, int(options["level"]), parents)
     return functional.one_hot(clusters).float()
 
 
@@ -240,11 +251,14 @@ class _Classes:
             raise ValueError(
                 f"dataset {name!r}: condition and hierarchy both set the condition; give only one of them"
             )
-        condition = condition_facts(name, root, options, train)
+        chosen = _own_list(root, options)
+        fingerprint = "" if chosen is None else fingerprint_of_file(chosen)
+        condition = condition_facts(name, root, options, train, fingerprint)
         if options["hierarchy"] != "none":
             ancestors = _ancestors(root, options, self.of(root, options)).shape[1]
             named = f"ancestor at level {options['level']}, one column each"
-            condition = {"condition_dim": ancestors, "condition_name": named}
+            fingerprint += fingerprint_of_file(_hierarchy_file(root, options))
+            condition = {"condition_dim": ancestors, "condition_name": named, "fingerprint": fingerprint}
         sizes = {"classes": classes, "train_size": train, "test_size": test}
         licence = "non-commercial research and education (image-net.org's terms)"
         return {**sizes, **condition, "licence": licence}

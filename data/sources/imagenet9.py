@@ -35,6 +35,7 @@ from contrasweep.data.condition_files import (
 )
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.facts import DatasetSpec
+from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
@@ -151,12 +152,11 @@ def _listed(
     return replace(found, labels=torch.tensor([LABEL_OF[wnid] for wnid in classes])[found.labels])
 
 
-def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None:
-    """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none.
+def _textures_file(root: Path, options: Options) -> Path | None:
+    """Return the file of texture clusters; None if the options want none.
 
     Raises:
         DatasetMissing: there is no such file.
-        DatasetDamaged: the file does not have the published form, or lacks an image.
     """
     if options["textures"] == NO_TEXTURES:
         return None
@@ -166,6 +166,19 @@ def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None
             f"clusters of textures: {file} is not there, or no file. Get it from {TEXTURE_SOURCE}; "
             f"textures= is absolute, or under the data root (--data-root DIR or {ROOT_VARIABLE})."
         )
+    return file
+
+
+def _textures(root: Path, options: Options, test: ListedImages) -> Tensor | None:
+    """Return the texture clusters of the test images, int64 ``(N, 3)``; None if the options want none.
+
+    Raises:
+        DatasetMissing: there is no such file.
+        DatasetDamaged: the file does not have the published form, or lacks an image.
+    """
+    file = _textures_file(root, options)
+    if file is None:
+        return None
     table = read_text_table(file)
     names = [f"cluster{number}" for number in range(1, CLUSTERINGS + 1)]
     clusters = torch.tensor([_numbers(column_of(table, name, file).texts(), file) for name in names])
@@ -188,23 +201,26 @@ def _check(root: Path, options: Options) -> None:
 
 def _vary(root: Path, options: Options) -> Mapping[str, Any]:
     facts: dict[str, Any] = {
+        "fingerprint": "",
         "folder": str(options["path"]),
         "view_size": min(VIEW_SIZE, int(options["size"])),
     }
     if options["test"] != "val":
         facts["source"] = f"{SOURCE} and {IMAGENET_A.source}"
-    if options["textures"] != NO_TEXTURES:
-        facts["groupings"] = CLUSTERINGS
-        if options["test"] != "val":
-            raise ValueError(
-                f"dataset {NAME!r}: textures are known of ImageNet's own test images, give test=val with them"
-            )
+    if options["textures"] != NO_TEXTURES and options["test"] != "val":
+        raise ValueError(
+            f"dataset {NAME!r}: textures are known of ImageNet's own test images, give test=val with them"
+        )
+    textures = _textures_file(root, options)
+    if textures is not None:
+        facts |= {"groupings": CLUSTERINGS, "fingerprint": fingerprint_of_file(textures)}
     # Loading the images reports what is missing; a list of all datasets must not fail here.
     with suppress(DatasetMissing):
         facts["train_size"] = len(_train(root, options))
         facts["test_size"] = len(_test(root, options))
     if options["condition"] != NO_CONDITION:
-        facts.update(condition_facts(NAME, root, options, len(_train(root, options))))
+        images = len(_train(root, options))
+        facts.update(condition_facts(NAME, root, options, images, facts["fingerprint"]))
     return facts
 
 

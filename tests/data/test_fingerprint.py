@@ -171,7 +171,7 @@ def test_an_experiment_does_not_go_on_with_other_conditions(name: str, tmp_path:
     assert made.data_fingerprint.startswith(images.fingerprint)
     check_experiment(made, tmp_path)
     np.save(tmp_path / "attributes.npy", rows[::-1])
-    with pytest.raises(InputError, match="the condition have changed"):
+    with pytest.raises(InputError, match="a file of its options have changed"):
         check_experiment(made, tmp_path)
 
 

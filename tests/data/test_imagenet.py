@@ -18,6 +18,8 @@ from contrasweep.data import (
 )
 from contrasweep.data.sources import imagenet
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.resolve import check_experiment, resolve
 
 ONE, TWO, THREE = "n00000011", "n00000012", "n00000013"
 TREE = f"n0 n1\nn0 {THREE}\nn1 {ONE}\nn1 {TWO}\n"
@@ -119,6 +121,33 @@ def test_a_level_of_wordnet_is_the_condition(root: Path) -> None:
     with pytest.raises(ValueError, match="has several parents"):
         load_training(name, root)
     assert load_training(f"{name},parents=first", root).train.condition is not None
+
+
+OWN_LIST = "imagenet100:classes=own.txt"
+GIVEN_FILES = {
+    "imagenet1k:hierarchy=own.txt,level=2": (TREE, TREE.replace(f"n1 {TWO}", f"n0 {TWO}")),
+    "imagenet100:hierarchy=own.txt,level=2": (TREE, TREE.replace(f"n1 {ONE}", f"n0 {ONE}")),
+    OWN_LIST: (f"{ONE}\n{TWO}\n", f"{TWO}\n{THREE}\n"),
+    f"{OWN_LIST},hierarchy=tree.txt,level=2": (f"{ONE}\n{TWO}\n", f"{ONE}\n{THREE}\n"),
+    f"{OWN_LIST},condition=clip.npy": (f"{ONE}\n{THREE}\n", f"{ONE}\n{THREE} a fish\n"),
+}
+"""Datasets with a file of the user, and two contents of `own.txt`."""
+
+
+@pytest.mark.parametrize("name", GIVEN_FILES)
+def test_an_experiment_does_not_go_on_with_another_file_of_classes_or_of_their_hierarchy(
+    root: Path, name: str
+) -> None:
+    (root / "tree.txt").write_text(TREE)
+    np.save(root / "clip.npy", np.zeros((4, 2)))
+    before, after = GIVEN_FILES[name]
+    (root / "own.txt").write_text(before)
+    made = resolve("infonce", name, {"batch_size": 2, "validation.fraction": 0.5}, data_root=root)
+    check_experiment(made, root)
+    (root / "own.txt").write_text(after)
+    with pytest.raises(InputError, match="a file of its options have changed"):
+        check_experiment(made, root)
+    assert dataset_spec(name.partition(":")[0], root).fingerprint == "", "it is as published"
 
 
 @pytest.mark.parametrize("name", ["imagenet1k:size=8", "imagenet100:size=8"])

@@ -139,6 +139,19 @@ def test_a_table_of_textures_that_is_not_as_published_is_refused(root: Path) -> 
             check_available(name, root)
 
 
+def test_another_table_of_textures_is_another_dataset_also_beside_bias_features(root: Path) -> None:
+    write_textures(root)
+    np.save(root / "bagnet.npy", np.zeros((84, 3)))
+    table = f"{NAME},textures=9class_imagenet_val.csv"
+    names = (NAME, f"{NAME},condition=bagnet.npy", table, f"{table},condition=bagnet.npy")
+    before = [dataset_spec(name, root).fingerprint for name in names]
+    assert len(set(before)) == 4
+    file = root / "9class_imagenet_val.csv"
+    file.write_text(file.read_text().replace(",8\n", ",7\n", 1))
+    after = [dataset_spec(name, root).fingerprint for name in names]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, False, False]
+
+
 def test_bias_features_are_the_rows_of_a_file_in_the_order_of_the_paths(root: Path) -> None:
     np.save(root / "bagnet.npy", np.repeat(np.arange(42), 2)[:, None] * np.ones((1, 3)))
     train = load_training(f"{NAME},condition=bagnet.npy", root).train

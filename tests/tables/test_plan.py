@@ -61,11 +61,13 @@ def _facts_as_if_there(name: str, data_root: Path | None = None) -> DatasetSpec:
         return dataset_spec(name, data_root)
     except DatasetMissing:
         family, options = parse_dataset(name)
-        files = {"condition": "none", "hierarchy": "none"}
+        files = {"condition": "none", "hierarchy": "none", "textures": "none"}
         known = dataset_spec(
             family.full_name({name: files.get(name, value) for name, value in options.items()})
         )
-        return replace(known, name=name, condition_dim=512, condition_name="the rows of a file")
+        groupings = 3 if options.get("textures", "none") != "none" else 0
+        condition = {"condition_dim": 512, "condition_name": "the rows of a file"}
+        return replace(known, name=name, groupings=groupings, **condition)
 
 
 @pytest.mark.parametrize("name", RUNNING)

@@ -334,8 +334,8 @@ def refuse_other_data(experiment: Experiment, spec: DatasetFacts) -> None:
     if experiment.data_fingerprint not in ("", spec.fingerprint):
         raise InputError(
             f"data_fingerprint of {spec.name}: given {experiment.data_fingerprint}; here it is "
-            f"{spec.fingerprint or 'none'}, because the images, the labels or the condition have changed: "
-            "get those back (of the hub, give their commit as revision=), or search or train again"
+            f"{spec.fingerprint or 'none'}, because the images, the labels or a file of its options have "
+            "changed: get those back (of the hub, give their commit as revision=), or search or train again"
         )
 
 
