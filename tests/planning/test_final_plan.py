@@ -82,6 +82,29 @@ def test_runs_of_other_code_are_warned_of(
     assert {trial.experiment.method, trial.experiment.dataset, trial.experiment.encoder.name} <= set(asked[0])
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_first_final_run_warns_of_other_code_than_the_search_had(
+    trial: SelectedTrial,
+    elsewhere: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    searched = make_record("searched", versions={"my-plugin source": "before"})
+    save_study(open_location(trial.results, writable=True), searched)
+
+    def changed(versions: Mapping[str, str], names: Collection[str]) -> list[str]:
+        return ["my-plugin"] if versions == searched.versions else []
+
+    monkeypatch.setattr("contrasweep.tuning.planning.plugin_changes.changed_plugins", changed)
+    _plan(trial, **({"results": tmp_path / "other"} if elsewhere else {}))
+    assert "The code of my-plugin has changed since study searched began." in caplog.text
+    if not elsewhere:
+        caplog.clear()
+        _plan(config_of(trial), results=Path(trial.results))
+        assert not caplog.messages, "the final runs have the code of their first one"
+
+
 def test_a_search_with_the_name_of_the_final_runs_takes_none(trial: SelectedTrial) -> None:
     save_study(open_location(trial.results, writable=True), make_record("searched-final"))
     with pytest.raises(InputError, match="study searched-final is a search"):

@@ -179,6 +179,9 @@ def _study(
         _refuse_without_column(record, configs)
         warn_of_other_code(record)
         return record
+    searched = _search_of(first, location)
+    if searched is not None:
+        warn_of_other_code(searched)
     experiment = first.experiment
     spec = dataset_spec(experiment.dataset, data_root)
     record = StudyRecord(
@@ -198,6 +201,12 @@ def _study(
     )
     save_study(location, record)
     return record
+
+
+def _search_of(config: Selected, location: Location) -> StudyRecord | None:
+    """Return the stored search that a configuration comes from; None where its folder has none."""
+    there = open_location(config.results) if isinstance(config, SelectedTrial) else location
+    return ResultsStore(there).study(config.study) if config.study in study_names(there) else None
 
 
 def _refuse_without_column(record: StudyRecord, configs: Sequence[Selected]) -> None:

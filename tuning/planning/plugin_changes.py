@@ -1,4 +1,7 @@
-"""Warn before a study goes on with other code of a plug-in: its runs would not be of one method."""
+"""Warn before other code of a plug-in follows on stored runs: together they would not be of one method.
+
+It follows when a study goes on, and when final runs of its best trials begin.
+"""
 
 import logging
 
