@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         load_transductive,
         parse_dataset,
         parse_image_dataset,
+        scored_dataset,
     )
     from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
     from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
@@ -120,6 +121,7 @@ __all__ = [
     "read_condition",
     "read_hierarchy",
     "renumbered",
+    "scored_dataset",
     "shard",
     "shard_lengths",
     "take_share",

@@ -28,6 +28,7 @@ CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
         "file with a row of numbers for each training image (.npy, .safetensors, .parquet), as condition",
         str,
         NO_CONDITION,
+        of_condition=True,
     )
 }
 """The option of every family that can have a condition from a file."""

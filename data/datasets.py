@@ -81,6 +81,21 @@ def dataset_spec(name: str, root: Path | None = None) -> DatasetFacts:
     return family.describe(data_root(root), options)
 
 
+def scored_dataset(name: str) -> str:
+    """Return the name without the options that change the condition alone: the same images are scored.
+
+    `cifar10:condition=clip.npy` is scored on the images of `cifar10`, so their final runs can be compared.
+    Their validation splits differ, because those are drawn for the whole name.
+
+    Raises:
+        ValueError: see `dataset_spec`.
+    """
+    family, options = parse_dataset(name)
+    return family.full_name(
+        {key: one for key, one in options.items() if not family.options[key].of_condition}
+    )
+
+
 def known_datasets(root: Path | None = None) -> list[DatasetFacts]:
     """Return the facts of every dataset that needs no options."""
     return [dataset_spec(name, root) for name, family in DATASETS.items() if not family.needs_options]

@@ -16,7 +16,8 @@ class DatasetOption:
 
     Where `default` is None, the option must be given, unless the option that `instead` names is. With `bare`
     its value stands first, without its name: `hf:OWNER/NAME`. Unless the bounds say otherwise, a number is at
-    most as large as a float holds every whole number. Text that is not given is "".
+    most as large as a float holds every whole number. Text that is not given is "". With `of_condition` the
+    option changes the condition alone, which a loss may use, but no image, label, split or test score.
     """
 
     summary: str
@@ -27,6 +28,7 @@ class DatasetOption:
     high: float = 2.0**53
     bare: bool = False
     instead: str = ""
+    of_condition: bool = False
 
     def parse(self, dataset: str, name: str, text: str) -> OptionValue:
         """Return the value that `text` spells.

@@ -134,6 +134,7 @@ CUB = listed_family(
             ATTRIBUTES,
             low=1,
             high=ATTRIBUTES,
+            of_condition=True,
         ),
     },
 )

@@ -50,13 +50,18 @@ TRAIN_SIZES = {"cl-infonce": 128_783, "cmc": 126_689}
 """Training images of each list: printed by Cl-InfoNCE for the first, counted in copies of the second."""
 
 _HIERARCHY_OPTIONS = {
-    "hierarchy": DatasetOption("file of PARENT CHILD lines: absolute, or under the data root", str, "none"),
-    "level": DatasetOption("level of the ancestors that are the condition; the root is 1", int, 12, low=1),
+    "hierarchy": DatasetOption(
+        "file of PARENT CHILD lines: absolute, or under the data root", str, "none", of_condition=True
+    ),
+    "level": DatasetOption(
+        "level of the ancestors that are the condition; the root is 1", int, 12, low=1, of_condition=True
+    ),
     "parents": DatasetOption(
         "what to do at a node with several parents: refuse, or take the one listed first",
         str,
         "error",
         choices=("error", "first"),
+        of_condition=True,
     ),
 }
 

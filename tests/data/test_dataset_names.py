@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrasweep.data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages
+from contrasweep.data import DatasetFamily, DatasetOption, DatasetSpec, LabelledImages, scored_dataset
 from contrasweep.data.options import Options
 
 
@@ -70,3 +70,18 @@ def test_an_option_without_a_default_must_be_given() -> None:
     assert NEEDY.parse("path=/some/where") == {"path": "/some/where"}
     with pytest.raises(ValueError, match="dataset folder needs path: folder:path="):
         NEEDY.parse("")
+
+
+@pytest.mark.parametrize(
+    ("name", "scored"),
+    [
+        ("cifar10:condition=clip.npy,images=5000", "cifar10:images=5000"),
+        ("imagenet100:classes=cmc,hierarchy=tree.txt,level=3,parents=first", "imagenet100:classes=cmc"),
+        ("imagenet9:textures=t.csv,condition=bagnet.npy", "imagenet9:textures=t.csv"),
+        ("image-folder:path=own,size=8,condition=clip.npy", "image-folder:path=own,size=8"),
+        ("cub:attributes=9", "cub"),
+        ("digits:images=0", "digits"),
+    ],
+)
+def test_a_condition_is_no_part_of_what_is_scored(name: str, scored: str) -> None:
+    assert scored_dataset(name) == scored

@@ -15,6 +15,7 @@ from contrasweep.data import (
     dataset_spec,
     load_test,
     load_training,
+    scored_dataset,
 )
 from contrasweep.data.sources import imagenet
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
@@ -148,6 +149,21 @@ def test_an_experiment_does_not_go_on_with_another_file_of_classes_or_of_their_h
     with pytest.raises(InputError, match="a file of its options have changed"):
         check_experiment(made, root)
     assert dataset_spec(name.partition(":")[0], root).fingerprint == "", "it is as published"
+
+
+@pytest.mark.parametrize("option", ["condition=clip.npy", "hierarchy=tree.txt,level=2"])
+def test_images_and_labels_of_both_splits_are_the_same_with_any_condition(root: Path, option: str) -> None:
+    (root / "tree.txt").write_text(TREE)
+    np.save(root / "clip.npy", np.zeros((6, 2)))
+    name = f"imagenet1k:size=8,{option}"
+    bare = scored_dataset(name)
+    assert bare == "imagenet1k:size=8"
+    for one, other in (
+        (load_training(name, root).train, load_training(bare, root).train),
+        (load_test(name, root), load_test(bare, root)),
+    ):
+        assert torch.equal(one.pixels, other.pixels)
+        assert torch.equal(one.labels, other.labels)
 
 
 @pytest.mark.parametrize("name", ["imagenet1k:size=8", "imagenet100:size=8"])

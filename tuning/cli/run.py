@@ -136,11 +136,16 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     """Return the configurations by study; all must be comparable.
 
     Raises:
-        InputError: the configurations have different datasets, or one is given twice.
+        InputError: the configurations are scored on different datasets, or one is given twice.
     """
+    from contrasweep.data import scored_dataset
+
     datasets = sorted({config.experiment.dataset for config in configs})
-    if len(datasets) > 1:
-        raise InputError(f"final runs are compared on one dataset, given {', '.join(datasets)}")
+    if len(set(map(scored_dataset, datasets))) > 1:
+        raise InputError(
+            "final runs are compared on one dataset, of which only the condition may differ, given "
+            + ", ".join(datasets)
+        )
     found: dict[str, list[BestConfig]] = {}
     for config in configs:
         own = found.setdefault(config.study, [])
