@@ -85,6 +85,29 @@ def test_a_scalar_is_trained_with_the_weights_of_its_loss_and_drops_nothing() ->
     assert weight.grad is not None
 
 
+class Remembering(nn.Module):
+    """Keeps the mean of the views, once as a buffer and once as a plain attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+        self.plain = torch.zeros(())
+
+    def forward(self, views: Tensor) -> Tensor:
+        self.mean = self.plain = views.mean().detach()
+        return views.square().mean()
+
+
+def test_a_checkpoint_has_the_buffers_of_a_loss_and_no_plain_attribute() -> None:
+    objective = ContrastiveObjective(
+        Encoder(nn.Flatten(), width=16), nn.Identity(), LossOfBatch(Remembering(), ())
+    )
+    objective.step(BATCH)
+    state = objective.state_dict()
+    assert list(state) == ["loss.loss.mean"]
+    assert state["loss.loss.mean"] != 0.0
+
+
 class Returning(nn.Module):
     """Returns what it is told to."""
 
