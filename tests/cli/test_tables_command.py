@@ -15,8 +15,8 @@ import contrasweep.tuning.ray.final as final
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
-from contrasweep.tuning.tables.plan import CellPlan, plan_table
-from tests.tables.stored import store_runs
+from contrasweep.tuning.tables.plan import plan_table
+from tests.tables.stored import score, store_runs
 
 Run = Callable[..., Result]
 QUICK = plan_table(load_table("cclk-t3"), scale="quick")
@@ -28,10 +28,6 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def score(cell: CellPlan, seed: int) -> float:
-    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
 
 
 def test_tables_lists_all_with_what_they_need(run: Run) -> None:
