@@ -17,7 +17,7 @@ from torch import Tensor
 
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
-from contrasweep.names import first_few
+from contrasweep.names import few_quoted
 
 # (text of 0, text of 1); a column uses one of these pairs.
 _SPELLINGS = (("0", "1"), ("false", "true"), ("-1", "1"), ("0.0", "1.0"))
@@ -128,12 +128,12 @@ def rows_of(listed: Sequence[str], images: Sequence[str] | None, path: Path) -> 
     row_of = {image: row for row, image in enumerate(listed)}
     if len(row_of) != len(listed):
         twice = (image for row, image in enumerate(listed) if row_of[image] != row)
-        raise DatasetDamaged(f"{path} has more than one row of {first_few(dict.fromkeys(twice))}")
+        raise DatasetDamaged(f"{path} has more than one row of {few_quoted(dict.fromkeys(twice))}")
     if images is None:
         return torch.arange(len(listed))
     missing = [image for image in images if image not in row_of]
     if missing:
         raise DatasetDamaged(
-            f"{path} lacks the rows of {len(missing):,} of {len(images):,} images: {first_few(missing)}"
+            f"{path} lacks the rows of {len(missing):,} of {len(images):,} images: {few_quoted(missing)}"
         )
     return torch.tensor([row_of[image] for image in images], dtype=torch.int64)

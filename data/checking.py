@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.datasets import parse_image_dataset
-from contrasweep.data.encoded import DecodedImages, first_of
+from contrasweep.data.encoded import MOST_NAMED, DecodedImages
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.root import DatasetDamaged, data_root
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.streaming import StreamedImages, image_chunks
+from contrasweep.names import few
 
 _CHUNK = 1024
 
@@ -112,7 +113,7 @@ def _reports(
             raise
         total = sum(map(len, splits.values()))
         raise DatasetDamaged(
-            f"{len(corrupt):,} corrupt images of {total:,}: {first_of(corrupt)} cannot be decoded. "
+            f"{len(corrupt):,} corrupt images of {total:,}: {few(corrupt, MOST_NAMED)} cannot be decoded. "
             "Replace them, or leave such images out with the option corrupt=skip."
         ) from None
 

@@ -15,7 +15,7 @@ from contrasweep.data.conditioning import InformationCurve, information_curve
 from contrasweep.data.root import check_files, data_root
 from contrasweep.data.text_table import TextColumn, column_of, read_text_table
 from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings
-from contrasweep.names import first_few, unknown
+from contrasweep.names import few_quoted, unknown
 
 READY_PREFIX = "label_gran_"
 """The prefix of columns of ready clusters, followed by k, as in the files of the Cl-InfoNCE authors."""
@@ -104,7 +104,7 @@ def read_clusterings(
     if "" in label.values:
         rows = (label.codes == label.values.index("")).nonzero()[0]
         unlabelled = (column_of(table, image_column, path).texts()[row] for row in rows)
-        raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}: {first_few(unlabelled)}")
+        raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}: {few_quoted(unlabelled)}")
     ignore = (*ignore, label_column)
     attributes = read_attributes(
         path, image_column=image_column, categorical=categorical, ignore=ignore, table=table
@@ -134,7 +134,7 @@ def _numbered(column: TextColumn, name: str, path: Path) -> Tensor:
     """Number the values 0, 1, ... in their order: the numbers in the files have gaps."""
     wrong = [text for text in column.values if not text.isdecimal()]
     if wrong:
-        raise ValueError(f"{path}: column {name!r} should hold whole numbers, found {first_few(wrong)}")
+        raise ValueError(f"{path}: column {name!r} should hold whole numbers, found {few_quoted(wrong)}")
     numbers = [int(text) for text in column.values]
     position = {number: place for place, number in enumerate(sorted(set(numbers)))}
     return torch.tensor([position[number] for number in numbers])[torch.from_numpy(column.codes)]

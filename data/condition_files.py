@@ -19,7 +19,7 @@ from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
-from contrasweep.names import first_few, unknown
+from contrasweep.names import few_quoted, unknown
 
 NO_CONDITION = "none"
 
@@ -141,7 +141,7 @@ def _read(path: Path, columns: Sequence[str]) -> Tensor:
     except FileRefused as error:
         raise DatasetDamaged(str(error)) from None
     if columns and path.suffix == ".npy":
-        raise DatasetDamaged(f"{path} has no columns to choose from, given {first_few(columns)}")
+        raise DatasetDamaged(f"{path} has no columns to choose from, given {few_quoted(columns)}")
     condition = _READERS[path.suffix](path, columns)
     return condition.view(_rows_and_width(path, tuple(condition.shape)))
 
@@ -165,7 +165,7 @@ def _read_safetensors(path: Path, columns: Sequence[str]) -> Tensor:
     from safetensors import SafetensorError, safe_open
 
     if len(columns) > 1:
-        raise DatasetDamaged(f"{path}: a condition is one tensor, given {first_few(columns)}")
+        raise DatasetDamaged(f"{path}: a condition is one tensor, given {few_quoted(columns)}")
     try:
         with safe_open(path, framework="pt") as file:
             names = sorted(file.keys())

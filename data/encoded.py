@@ -14,13 +14,14 @@ from contrasweep.data.images import LabelledImages
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.streaming import StreamedImages
 from contrasweep.given_files import MIB, FileRefused, read_given
+from contrasweep.names import few
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 256 * MIB
 """The size of the largest image file that is read."""
 
-_NAMED = 5
+MOST_NAMED = 5
 """The number of damaged images that a message names."""
 
 _PART = 64
@@ -110,7 +111,7 @@ class DecodedImages:
             first = f", the first is {self._encoded.name(0)}" if corrupt else ""
             raise DatasetDamaged(f"none of {len(self)} images can be decoded{first}")
         if corrupt:
-            names = first_of([self._encoded.name(row) for row in corrupt])
+            names = few([self._encoded.name(row) for row in corrupt], MOST_NAMED)
             log.warning("%d corrupt images of %d are left out: %s", len(corrupt), len(self), names)
         keep = torch.ones(len(self), dtype=torch.bool)
         keep[corrupt] = False
@@ -146,12 +147,6 @@ class DecodedImages:
                 f"{self.shape[1]} x {self.shape[2]}: give size=S to resize all of them to S x S"
             )
         return image
-
-
-def first_of(names: Sequence[str]) -> str:
-    """Return the first of some names for a message, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def open_encoded(

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.given_files import MIB, read_given_text
-from contrasweep.names import did_you_mean, first_few
+from contrasweep.names import did_you_mean, few_quoted
 
 SeveralParents = Literal["error", "first"]
 
@@ -49,7 +49,7 @@ class Hierarchy:
         while above := self.parents.get(way[-1]):
             if len(above) > 1 and several_parents == "error":
                 raise ValueError(
-                    f"{way[-1]!r} has several parents: {first_few(above, shown=9)} (on the way from {name!r} "
+                    f"{way[-1]!r} has several parents: {few_quoted(above, most=9)} (on the way from {name!r} "
                     "to the root); leave the class out, or pass several_parents='first'"
                 )
             if above[0] in way:

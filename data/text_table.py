@@ -11,7 +11,7 @@ import numpy as np
 
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.given_files import FileRefused, check_given
-from contrasweep.names import first_few, unknown
+from contrasweep.names import few_quoted, unknown
 
 MOST_BYTES = 4 * 2**30
 """The size of the largest table that is read."""
@@ -95,7 +95,7 @@ def _header(path: Path) -> list[str]:
         raise DatasetDamaged(f"{path} has more than {MOST_COLUMNS:,} columns; allowed: at most so many")
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise DatasetDamaged(f"{path} names these columns more than once: {first_few(twice)}")
+        raise DatasetDamaged(f"{path} names these columns more than once: {few_quoted(twice)}")
     return names
 
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from contrasweep.data import DATASETS
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
-from contrasweep.names import LISTED_BY, MOST_LISTED, counted, did_you_mean, first_few, nearest, unknown
+from contrasweep.names import LISTED_BY, MOST_LISTED, counted, did_you_mean, few, few_quoted, nearest, unknown
 from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
@@ -131,6 +131,8 @@ def test_what_is_counted_has_the_right_plural() -> None:
     ]
 
 
-def test_first_few() -> None:
-    assert first_few("abc") == "'a', 'b', 'c'"
-    assert first_few("abcd") == "'a', 'b', 'c', ..."
+def test_of_many_names_the_first_stand_with_how_many_more() -> None:
+    assert few(["a", "b", "c", "d"]) == "a, b, c, d"
+    assert few([str(number) for number in range(1_002)], 2) == "0, 1 and 1,000 more"
+    assert few_quoted("abc") == "'a', 'b', 'c'"
+    assert few_quoted("abcd") == "'a', 'b', 'c' and 1 more"

@@ -34,7 +34,7 @@ from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources.listed_images import ListedImages, listed_family
 from contrasweep.data.spec import Split
 from contrasweep.data.text_table import column_of, read_text_table
-from contrasweep.names import first_few
+from contrasweep.names import few_quoted
 
 ARCHIVE = Archive(
     "ut-zappos50k",
@@ -126,7 +126,7 @@ def _attributes(file: Path, paths: tuple[str, ...]) -> Tensor:
     for name, column in kept.items():
         if not {"0", "1"} >= set(column.values):
             raise DatasetDamaged(
-                f"{file}: column {name!r} holds {first_few(column.values)}, allowed are 0 and 1"
+                f"{file}: column {name!r} holds {few_quoted(column.values)}, allowed are 0 and 1"
             )
     values = [np.array([text == "1" for text in column.values])[column.codes] for column in kept.values()]
     return torch.from_numpy(np.stack(values, axis=1)).float()
@@ -140,7 +140,7 @@ def _published_rows(root: Path, split: Split, paths: tuple[str, ...]) -> list[in
     wanted = {_with_stops(path) for path, number in zip(listed, numbers, strict=True) if number != "-1"}
     rows = [row for row, path in enumerate(paths) if path in wanted]
     if len(rows) != len(wanted) or len(rows) != SIZES[split]:
-        absent = first_few(sorted(wanted - set(paths))) or "none"
+        absent = few_quoted(sorted(wanted - set(paths))) or "none"
         raise DatasetDamaged(
             f"{file} lists {len(wanted):,} images, expected {SIZES[split]:,}; of them {PATHS} lacks {absent}"
         )

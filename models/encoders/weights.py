@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from contrasweep.given_files import read_given
 from contrasweep.models.encoders.encoder import Encoder, Normalisation
-from contrasweep.names import first_few
+from contrasweep.names import few, few_quoted
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "network", "net", "module", "encoder", "backbone")
 """The keys under which a checkpoint may hold the tensors, from the outside in."""
@@ -79,7 +79,7 @@ def read_weights(path: str | Path) -> StoredWeights:
         ) from error
     tensors, inside = _unwrapped(held)
     if not tensors:
-        keys = first_few(map(str, held)) if isinstance(held, Mapping) else type(held).__name__
+        keys = few_quoted(map(str, held)) if isinstance(held, Mapping) else type(held).__name__
         raise ValueError(f"{path} holds no tensors by name, but {keys or 'nothing'}")
     return StoredWeights(str(path), tensors, inside, digest, {})
 
@@ -158,11 +158,11 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
         "of another shape": shapes,
     }
     if any(faults.values()):
-        told = "; ".join(f"{what}: {_some(names)}" for what, names in faults.items() if names)
+        told = "; ".join(f"{what}: {few(names)}" for what, names in faults.items() if names)
         raise ValueError(f"{stored.place} does not fit the network: {told}")
     remarks = [f"{'.'.join(stored.inside)!r} unwrapped"] if stored.inside else []
     remarks += [f"prefix {prefix!r} stripped"] if prefix else []
-    remarks += [f"left out {_some([*heads, *outside])}"] if heads or outside else []
+    remarks += [f"left out {few([*heads, *outside])}"] if heads or outside else []
     return FittingWeights({key: inside[key] for key in wanted if key in inside}, tuple(remarks))
 
 
@@ -177,7 +177,7 @@ def _prefix(stored: StoredWeights, wanted: Iterable[str]) -> str:
             if name in names:
                 found[key.removesuffix(name)] += 1
     if not found:
-        there, here = first_few(stored.tensors), first_few(sorted(names))
+        there, here = few_quoted(stored.tensors), few_quoted(sorted(names))
         raise ValueError(
             f"{stored.place} has none of the network's tensors: it has {there}, the network {here}"
         )
@@ -189,8 +189,3 @@ def _prefix(stored: StoredWeights, wanted: Iterable[str]) -> str:
             "save the tensors of one of them to a file"
         )
     return min(best, key=len)
-
-
-def _some(names: list[str], shown: int = 4) -> str:
-    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more

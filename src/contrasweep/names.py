@@ -108,10 +108,15 @@ def known_names(kind: str, known: Iterable[str]) -> str:
     return f"Known: {', '.join(names) or 'none'}."
 
 
-def first_few(names: Iterable[str], shown: int = 3) -> str:
-    """Return the first names as text, with an ellipsis where more follow."""
-    given = list(names)
-    return ", ".join(map(repr, given[:shown])) + (", ..." if len(given) > shown else "")
+def few(names: Sequence[str], most: int = 4) -> str:
+    """Return names in one line: the first ones, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def few_quoted(names: Iterable[str], most: int = 3) -> str:
+    """Return the same of names in quotes, as a message needs them where they come from a user's file."""
+    return few([repr(one) for one in names], most)
 
 
 def check_arguments(whose: str, taken: Iterable[str], known: Collection[str], holder: str) -> None:

@@ -1,4 +1,4 @@
-"""`methods` and `spaces` print everything about a method, and fit an 80-column terminal."""
+"""`methods`, `spaces` and `metrics` print everything about what they list, and fit an 80-column terminal."""
 
 import json
 import re
@@ -134,7 +134,7 @@ def test_what_is_fixed_stands_apart_from_what_is_searched(run: Run) -> None:
     assert "Fixed" not in run("spaces", "cmc-attributes").output
 
 
-@pytest.mark.parametrize("arguments", [("methods",), *(("spaces", name) for name in METHODS)])
+@pytest.mark.parametrize("arguments", [("methods",), ("metrics",), *(("spaces", name) for name in METHODS)])
 def test_nothing_is_wider_than_the_terminal(
     arguments: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

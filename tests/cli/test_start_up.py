@@ -32,6 +32,8 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["show", "-h"], 0),
     (["sweep", "--help"], 0),
     (["methods"], 0),
+    (["metrics"], 0),
+    (["metrics", "--data", "digit"], 2),
     (["spaces", "fair-cclk"], 0),
     (["spaces", "fair-ccl"], 2),
     (["sweep", "fair-ccl"], 2),

@@ -15,8 +15,8 @@ import contrasweep.tuning.ray.final as final
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
-from contrasweep.tuning.tables.plan import CellPlan, plan_table
-from tests.tables.stored import store_runs
+from contrasweep.tuning.tables.plan import plan_table
+from tests.tables.stored import score, store_runs
 
 Run = Callable[..., Result]
 QUICK = plan_table(load_table("cclk-t3"), scale="quick")
@@ -28,10 +28,6 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def score(cell: CellPlan, seed: int) -> float:
-    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
 
 
 def test_tables_lists_all_with_what_they_need(run: Run) -> None:
@@ -60,8 +56,11 @@ def test_tables_tells_how_far_each_is(run: Run) -> None:
     rows = {row["table"]: row for row in json.loads(run("tables", "--scale", "quick", "--json").stdout)}
     assert (rows["cclk-t3"]["state"], rows["cclk-t3"]["done"]) == ("runs here", "6 of 15 runs")
     assert rows["cacr-t9"]["state"] == "no quick form"
+    assert rows["cclk-t3"]["cost"] == "not measured"
     store_runs(QUICK, Path("results"), score, seeds=range(3, 6))
-    assert "done" in run("tables", "--scale", "quick").output
+    shown = run("tables", "--scale", "quick").output
+    assert "done · cost not measured" in shown
+    assert "?" not in shown
 
 
 def test_a_dry_run_refuses_a_device_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,13 +105,14 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs(run: Run, tmp_pat
     arguments = ("table", "cclk-t3", "--scale", "quick", "--dry-run")
     nothing = json.loads(run(*arguments, "--json").stdout)
     assert (nothing["stored"], nothing["missing"], nothing["seconds_missing"]) == (0, 15, None)
-    assert "5 of each cell: 0 here, 15 missing; one core: ?" in run(*arguments).output
+    assert "5 of each cell: 0 here, 15 missing; cost on one core: not measured" in run(*arguments).output
     store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
     found = json.loads(run(*arguments, "--json").stdout)
     assert (found["runs"], found["stored"], found["missing"]) == (15, 6, 9)
     # A stored run of 20 epochs took 8 s.
     assert found["seconds_missing"] == pytest.approx(9 * 8.0)
-    assert "6 here, 9 missing; one core: 1:12, by the time that stored runs took" in run(*arguments).output
+    told = "6 here, 9 missing; cost on one core: 1:12, by the time that stored runs took"
+    assert told in run(*arguments).output
     one = json.loads(run(*arguments, "--json", "--seeds", "2").stdout)
     assert (one["runs"], one["stored"], one["missing"], one["seconds_missing"]) == (6, 6, 0, 0.0)
 

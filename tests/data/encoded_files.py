@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from PIL import Image
 
 
@@ -39,3 +40,8 @@ def write_parquet(
     file.parent.mkdir(parents=True, exist_ok=True)
     table = table.replace_schema_metadata(metadata)
     pq.write_table(table, file, row_group_size=row_group, write_statistics=statistics)
+
+
+def images_of(*seeds: int) -> torch.Tensor:
+    """The images of these seeds as `load_training` gives them: `(N, C, H, W)`."""
+    return torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in seeds])

@@ -44,7 +44,7 @@ def test_binary_values_are_spelled_in_four_ways(tmp_path: Path, no: str, yes: st
 
 
 def test_missing_rows_are_counted_and_named(table: Path) -> None:
-    with pytest.raises(ValueError, match=r"lacks the rows of 4 of 5 images: 'd', 'e', 'f', \.\.\."):
+    with pytest.raises(ValueError, match=r"lacks the rows of 4 of 5 images: 'd', 'e', 'f' and 1 more"):
         read_attributes(table, ["d", "e", "a.png", "f", "g"], ignore=["sole"])
     with pytest.raises(ValueError, match=r"lacks the rows of 1 of 1 images: 'd'$"):
         read_attributes(table, ["d"], ignore=["sole"])

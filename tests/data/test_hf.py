@@ -9,7 +9,7 @@ from typing import Any
 import datasets
 import pytest
 import torch
-from encoded_files import encoded, pixels
+from encoded_files import encoded, images_of, pixels
 from hub_sets import CLASSES, COMMIT, cache_of_hub, library_home, save, table
 from typer.testing import CliRunner
 
@@ -44,10 +44,6 @@ def spec_of(name: str, root: Path) -> DatasetSpec:
     spec = dataset_spec(name, root)
     assert isinstance(spec, DatasetSpec)
     return spec
-
-
-def images_of(*seeds: int) -> torch.Tensor:
-    return torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in seeds])
 
 
 @pytest.fixture

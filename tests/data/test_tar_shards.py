@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from encoded_files import encoded, pixels
+from encoded_files import encoded, images_of, pixels
 
 from contrasweep.data import (
     UNLABELLED,
@@ -45,10 +45,6 @@ def image(seed: int) -> bytes:
     return encoded(pixels(seed))
 
 
-def pixels_of(*seeds: int) -> torch.Tensor:
-    return torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in seeds])
-
-
 def labelled(*seeds_and_labels: tuple[int, object]) -> dict[str, bytes]:
     return {
         name: content
@@ -70,9 +66,9 @@ def test_samples_of_all_shards_stand_in_order(write: Write, tmp_path: Path) -> N
     assert (spec.train_size, spec.test_size, spec.channels, spec.unlabelled_size) == (4, 1, 3, 0)
     train, test = load_training(NAME, tmp_path).train, load_test(NAME, tmp_path)
     assert train.labels.tolist() == [0, 0, 1, 0]
-    assert torch.equal(train.pixels, pixels_of(0, 1, 2, 3))
+    assert torch.equal(train.pixels, images_of(0, 1, 2, 3))
     assert test.labels.tolist() == [1]
-    assert torch.equal(test.pixels, pixels_of(4))
+    assert torch.equal(test.pixels, images_of(4))
 
 
 def test_a_stream_reads_several_shards_at_once(write: Write, tmp_path: Path) -> None:
@@ -80,7 +76,7 @@ def test_a_stream_reads_several_shards_at_once(write: Write, tmp_path: Path) -> 
     write("train-001.tar", labelled((2, 0), (3, 1)))
     write("test.tar", labelled((4, 0)))
     streamed = load_training(NAME, tmp_path, placement="stream").train.images
-    assert torch.equal(streamed[torch.tensor([3, 0, 2])], pixels_of(3, 0, 2))
+    assert torch.equal(streamed[torch.tensor([3, 0, 2])], images_of(3, 0, 2))
 
 
 def test_labels_in_json_and_in_words(write: Write, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from distances import largest_gap
 from torchvision.transforms import ColorJitter
 
 from contrasweep.data import RandomViews, ViewParameters, torch_generator
@@ -29,20 +29,11 @@ def test_factors_follow_torchvision_s_distribution(column: int, strength: float)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         theirs = [ColorJitter.get_params(*ranges)[1 + column] for _ in range(3000)]
-    assert _largest_gap(ours[:, column].double(), torch.tensor(theirs, dtype=torch.float64)) < math.sqrt(
+    assert largest_gap(ours[:, column].double(), torch.tensor(theirs, dtype=torch.float64)) < math.sqrt(
         math.log(2 / 1e-6) / 3000
     )
     others = [other for other in range(4) if other != column]
     assert torch.equal(ours[:, others], torch.tensor([1.0, 1.0, 1.0, 0.0])[others].expand(3000, 3))
-
-
-def _largest_gap(one: Tensor, other: Tensor) -> float:
-    """The Kolmogorov-Smirnov distance of two samples of equal size."""
-    values = torch.cat((one, other)).unique()
-    below = [
-        torch.searchsorted(sample.sort().values, values, right=True) / len(sample) for sample in (one, other)
-    ]
-    return float((below[0] - below[1]).abs().max())
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.2, 0.8, 1.0])

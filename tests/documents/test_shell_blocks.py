@@ -21,7 +21,7 @@ AWAY = re.compile(r"Error: dataset '.*' not found|Error: condition=.* is not the
 OTHERS = {"export", "git", "sbatch", "pip", "ray", "tensorboard", "optuna-dashboard", "printf", "echo"}
 OTHERS |= {"nvidia-cuda-mps-control"}
 """Programs that are not ours; what the documents do with them is not tested here."""
-READ = {"methods", "spaces", "datasets", "tables", "studies", "clusters", "show", "best"}
+READ = {"methods", "spaces", "metrics", "datasets", "tables", "studies", "clusters", "show", "best"}
 """The cheap commands, which run as they are. A sweep runs as `--dry-run`; the others are only parsed."""
 NETWORK = ("--address", "s3://", "hf:")
 EARLIER = ("--storage", "--resume", "--warm-start")

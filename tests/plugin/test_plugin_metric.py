@@ -1,5 +1,6 @@
 """A metric of another distribution: scored after every epoch, searched by, and read on the test split."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +9,19 @@ from typing import Any
 import pytest
 import torch
 from installing import install_example
+from typer.testing import CliRunner
 
 from contrasweep.data import load_test
 from contrasweep.models import NonFiniteFeatures
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.cli.completion import complete_metrics
 from contrasweep.tuning.errors import InputError, WrongReturn
 from contrasweep.tuning.methods import METHODS, Metric
 from contrasweep.tuning.methods.added_metrics import ADDED_METRICS
 from contrasweep.tuning.methods.metrics import final_metrics, implied_settings
 from contrasweep.tuning.objectives.prepared import prepare_data
+from contrasweep.tuning.planning.measured import measured_metrics
+from contrasweep.tuning.planning.needs import facts_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.added_scores import added_scores
@@ -107,6 +113,24 @@ def test_what_cannot_be_scored_is_refused(method: str, dataset: str, says: str) 
     name = "clas_sep" if method == "infonce" else NAME
     with pytest.raises(InputError, match=says):
         resolve(method, dataset, {"probes.metrics": [name]})
+
+
+def test_it_is_listed_with_its_summary_where_the_data_have_what_it_takes() -> None:
+    listed = {row["metric"]: row for row in json.loads(CliRunner().invoke(app, ["metrics", "--json"]).stdout)}
+    assert listed[NAME] == {
+        "metric": NAME,
+        "what it measures": ADDED_METRICS[NAME].summary,
+        "better": "larger",
+        "after every epoch": [f"val.{NAME}"],
+        "before training and at the end": [],
+        "in final runs": [f"test.{NAME}"],
+        "only with": "probes.metrics",
+    }
+    names = {
+        data: {one.name for one in measured_metrics(facts_of(data, None))} for data in ("digits", "scene")
+    }
+    assert (NAME in names["digits"], NAME in names["scene"]) == (True, False)
+    assert complete_metrics("accuracy,class_s") == [f"accuracy,{NAME}"]
 
 
 def test_the_nearest_metric_of_a_sweep_may_be_of_a_plug_in() -> None:

@@ -51,7 +51,7 @@ def test_a_measure_says_itself_in_which_direction_it_is_better(
 ) -> None:
     scores = [(0.3, 5.0), (0.1, 4.0), (0.2, 6.0)]
     assert best_trials(written(tmp_path / "larger", scores, "val.rankme").store, NAME)[0].trial == 2
-    monkeypatch.setitem(MEASURES, "rankme", Measure("rankme", minimised=True))
+    monkeypatch.setitem(MEASURES, "rankme", Measure("rankme", "", minimised=True))
     study = written(tmp_path / "smaller", scores, "val.rankme")
     assert best_trials(study.store, NAME)[0].trial == 1
     assert read_study(study.store, NAME).best_so_far == ([0, 1], [5.0, 4.0])
@@ -59,7 +59,7 @@ def test_a_measure_says_itself_in_which_direction_it_is_better(
     assert observe(study.store, NAME).metric == "-val.rankme"
 
 
-@pytest.mark.parametrize("measure", MEASURES.values(), ids=str)
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=lambda one: one.name)
 def test_every_measure_is_known_on_both_splits(measure: Measure) -> None:
     for name in (f"val.{measure.name}", f"test.untrained_{measure.name}", measure.name):
         assert is_minimised(name) == measure.minimised

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from contrasweep.tuning.results.columns import unit_note
+from contrasweep.tuning.results.columns import column_of, difference_title, unit_note
 from contrasweep.tuning.results.final_runs import summarise_runs
-from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.statistics import Summary, compare_first, summarise
 
 
 def test_the_standard_deviation_is_that_of_a_sample() -> None:
@@ -80,3 +80,27 @@ def test_multi_label_data_has_scores_but_no_accuracy() -> None:
 def test_only_a_colour_error_says_what_it_is_measured_in() -> None:
     assert "squared 8-bit levels" in unit_note(["val.accuracy", "val.colour_mse"])
     assert unit_note(["accuracy", "f1"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("score", "column"),
+    [
+        ("accuracy", "test accuracy"),
+        ("colour_mse", "colour MSE"),
+        ("rankme", "RankMe"),
+        ("lidar", "LiDAR"),
+        ("f1", "F1"),
+        ("auc", "AUC"),
+        ("cluster_nmi", "cluster NMI"),
+        ("alignment", "alignment"),
+        ("class_separation", "class separation"),
+    ],
+)
+def test_a_score_in_words_is_spelled_as_papers_do(score: str, column: str) -> None:
+    assert column_of(score) == column
+
+
+def test_the_title_above_differences_spells_the_score_so_too() -> None:
+    compared = compare_first({"trial 3": {1: 6.0}, "untrained": {1: 5.0}})
+    assert difference_title(compared, "rankme") == "RankMe: trial 3 minus each baseline, seed by seed"
+    assert difference_title(compared, "accuracy").startswith("Test accuracy: trial 3 ")

@@ -8,6 +8,7 @@ import pytest
 
 from contrasweep.tuning.store import (
     Location,
+    ResultsStore,
     StudyRecord,
     StudySchema,
     TrialInfo,
@@ -87,3 +88,8 @@ def attempt(
         return writer
 
     return write
+
+
+@pytest.fixture
+def store(location: Location) -> ResultsStore:
+    return ResultsStore(location)

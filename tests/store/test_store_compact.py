@@ -1,14 +1,9 @@
 import pyarrow.parquet as pq
 import pytest
 
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, compact, end_trial
+from contrasweep.tuning.store import Heartbeat, Location, StoreError, compact, end_trial
 from contrasweep.tuning.store import parts as parts_module
 from contrasweep.tuning.store.attempts import next_attempt, rows_of
-
-
-@pytest.fixture
-def store(location):
-    return ResultsStore(location)
 
 
 @pytest.fixture

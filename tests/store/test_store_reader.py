@@ -54,11 +54,6 @@ def row_file(location: Location, trial: int) -> str:
     return f"{folder}/{name}"
 
 
-@pytest.fixture
-def store(location):
-    return ResultsStore(location)
-
-
 def winners(store) -> list[tuple[int, int]]:
     """Return (epoch, attempt) of the epochs that count."""
     table = store.epochs("digits-1")

@@ -4,14 +4,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.parquet as pq
 import pytest
 
-from contrasweep.tuning.store import ResultsStore, StoreError, TrialInfo, TrialWriter, end_trial
+from contrasweep.tuning.store import StoreError, TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.store.attempts import next_attempt
 from contrasweep.tuning.store.writer import FLUSH_SECONDS
-
-
-@pytest.fixture
-def store(location):
-    return ResultsStore(location)
 
 
 def test_a_trial_from_start_to_end(location, record, store, info):

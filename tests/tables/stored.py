@@ -17,6 +17,11 @@ Score = Callable[[CellPlan, int], float | None]
 """The accuracy of the run of a cell with a seed; None where the run failed."""
 
 
+def score(cell: CellPlan, seed: int) -> float:
+    """The accuracy of a row of `cclk-t3`; it rises with the seed."""
+    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
+
+
 def store_runs(plan: TablePlan, results: Path, score: Score, seeds: range | None = None) -> ResultsStore:
     """Write the final runs of a plan with `seeds` (by default all), as if each took ten seconds.
 

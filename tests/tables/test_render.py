@@ -17,20 +17,16 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.document import main, write_document
 from contrasweep.tuning.tables.figure import draw_table
-from contrasweep.tuning.tables.plan import CellPlan, plan_table
+from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
 from contrasweep.tuning.tables.runs import runs_of
 from contrasweep.tuning.tables.text import selection, signed
 from contrasweep.tuning.tables.verdict import judge, judge_all
 from contrasweep.tuning.tables.verdict_text import verdict_line
-from tests.tables.stored import store_runs
+from tests.tables.stored import score, store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
-
-
-def score(cell: CellPlan, seed: int) -> float:
-    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
 
 
 @pytest.fixture

@@ -10,16 +10,12 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
 from contrasweep.tuning.tables.outdated import changed_settings
-from contrasweep.tuning.tables.plan import DATA, CellPlan, plan_table
+from contrasweep.tuning.tables.plan import DATA, plan_table
 from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import read_results, save_results
-from tests.tables.stored import store_runs
+from tests.tables.stored import score, store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
-
-
-def score(cell: CellPlan, seed: int) -> float:
-    return {"infonce": 0.6, "fair-infonce": 0.7, "fair-cclk": 0.8}[cell.row] + seed / 100
 
 
 def test_values_come_in_printed_units_with_the_untrained_beside(tmp_path: Path) -> None:

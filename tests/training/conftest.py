@@ -150,3 +150,11 @@ def cache(small_data: Callable[[str], PreparedData], monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", prepare)
     return DataCache()
+
+
+@pytest.fixture
+def digits(small_data: Callable[[str], Prepared]) -> PreparedTransductive:
+    """The first digits, in two views."""
+    found = small_data("two-view-digits")
+    assert isinstance(found, PreparedTransductive)
+    return found

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from first_batch import started
 from torch import Tensor
 
 from contrasweep.losses import CACR
@@ -16,17 +17,12 @@ from contrasweep.tuning.objectives.momentum import MomentumObjective, embed
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 
 
 def _experiment(method: str = "cacr", **values: Any) -> Experiment:
     return resolve(method, DATA, {"epochs": 1, "batch_size": 24, **values})
-
-
-def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
-    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
 
 
 def _embeddings(objective: Objective, batch: Batch) -> Tensor:
@@ -54,7 +50,7 @@ def test_an_image_has_a_view_more_than_positives(method: str, positives: int, da
     ids=["default", "scales", "uniform attraction", "uniform repulsion", "rbf"],
 )
 def test_every_setting_reaches_the_loss(values: dict[str, Any], loss: CACR, data: PreparedData) -> None:
-    objective, batch = _started(_experiment(positives=2, **values), data)
+    objective, batch = started(_experiment(positives=2, **values), data)
     found, metrics = objective.step(batch)
     views = _embeddings(objective, batch)
     torch.testing.assert_close(found, loss(views), atol=1e-5, rtol=1e-5)
@@ -69,7 +65,7 @@ def test_detached_weights_change_the_gradient_and_not_the_loss(data: PreparedDat
     values, gradients = [], []
     for switch in ("off", "on"):
         e = _experiment(positives=2, t_pos=3.0, detach_positive_weights=switch)
-        objective, batch = _started(e, data)
+        objective, batch = started(e, data)
         loss, _ = objective.step(batch)
         loss.backward()
         values.append(loss.item())
@@ -109,7 +105,7 @@ def test_switches_are_words_in_the_space_file() -> None:
 
 def test_with_momentum_all_views_meet_all_keys_and_the_queue(data: PreparedData) -> None:
     e = _experiment("cacr-moco", positives=2, queue=40)
-    objective, batch = _started(e, data)
+    objective, batch = started(e, data)
     assert isinstance(objective, MomentumObjective)
     with torch.no_grad():  # keys that are no longer the queries
         for parameter in objective.key_encoder.parameters():

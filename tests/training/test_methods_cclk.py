@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from first_batch import started
 from torch import Tensor, nn
 
 from contrasweep.data import kmeans_clusters, named_seed
@@ -20,7 +21,6 @@ from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective,
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.spaces import preset_settings
-from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 SETTINGS = {"kernel": "laplacian", "sigma2": 70.0, "lam": 0.3, "temperature": 0.2}
@@ -42,10 +42,6 @@ def _experiment(method: str, **values: Any) -> Experiment:
     return resolve(method, DATA, {"epochs": 1, "batch_size": 24, **values})
 
 
-def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
-    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
-
-
 def _features(objective: Objective, batch: Batch) -> Tensor:
     return objective.encoder(batch.views.flatten(0, 1)).view(*batch.views.shape[:2], -1)
 
@@ -60,7 +56,7 @@ def _features(objective: Objective, batch: Batch) -> Tensor:
 def test_the_condition_is_that_of_the_data(
     method: str, loss: WeaklySupCCLK | FairCCLK, data: PreparedData
 ) -> None:
-    objective, batch = _started(_experiment(method, **SETTINGS), data)
+    objective, batch = started(_experiment(method, **SETTINGS), data)
     assert isinstance(objective, ContrastiveObjective)
     found, metrics = objective.step(batch)
     colours = data.train.condition[batch.index]
@@ -73,13 +69,13 @@ def test_a_kernel_has_a_scale_or_none(kernel: str, data: PreparedData) -> None:
     for method in ("weaklysup-cclk", "hardneg-cclk"):
         e = _experiment(method, kernel=kernel)
         assert ("sigma2" in e.hyperparameters) is (kernel in ("rbf", "laplacian"))
-        objective, batch = _started(e, data)
+        objective, batch = started(e, data)
         assert objective.step(batch)[0].isfinite()
 
 
 def test_weakly_supervised_clusters_are_those_of_the_condition(data: PreparedData) -> None:
     e = _experiment("weaklysup-infonce", clusters=5, temperature=0.2, seed=3)
-    objective, batch = _started(e, data)
+    objective, batch = started(e, data)
     assert isinstance(objective, ContrastiveObjective)
     clusters = kmeans_clusters(data.train.condition, 5, named_seed(3, "clusters"))[batch.index]
     assert torch.equal(batch.clusters, clusters)
@@ -90,7 +86,7 @@ def test_weakly_supervised_clusters_are_those_of_the_condition(data: PreparedDat
 
 def test_hard_negatives_are_found_among_the_features_before_the_head(data: PreparedData) -> None:
     values = {"kernel": "rbf", "sigma2": 2.0, "lam": 0.5, "temperature": 0.2}
-    objective, batch = _started(_experiment("hardneg-cclk", **values), data)
+    objective, batch = started(_experiment("hardneg-cclk", **values), data)
     assert isinstance(objective, FeatureConditioned)
     features = _features(objective, batch)
     embeddings = objective.head(features.flatten(0, 1)).view(*features.shape[:2], -1)
@@ -127,7 +123,7 @@ def test_the_views_of_a_batch_are_normalised_apart_where_asked(
     settings |= {"positives": 1} if method == "cacr-moco" else {}
     dataset = "biased-digits" if method == "fairkl" else DATA
     e = resolve(method, dataset, settings)
-    objective, batch = _started(e, images)
+    objective, batch = started(e, images)
     objective.on_epoch_start(1, lambda: objective.embed_images(images.train.images.float() / 255))
     objective.train().step(batch)
     norm = next(module for module in objective.encoder.modules() if isinstance(module, nn.BatchNorm2d))
@@ -138,7 +134,7 @@ def test_a_network_without_batch_norm_does_not_see_whether_views_pass_apart(data
     values = {**SETTINGS, "head.name": "linear", "encoder.name": "lenet5", "views.size": 32}
     larger, losses = replace(data, spec=data.spec.at_view_size(32)), []
     for views in ("together", "apart"):
-        objective, batch = _started(_experiment("fair-cclk", **values, **{"encoder.views": views}), larger)
+        objective, batch = started(_experiment("fair-cclk", **values, **{"encoder.views": views}), larger)
         losses.append(objective.step(batch)[0].item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
@@ -157,7 +153,7 @@ def test_hard_negatives_on_cifar_are_normalised_as_released() -> None:
 
 
 def test_no_gradient_flows_through_the_features_as_a_condition(data: PreparedData) -> None:
-    objective, batch = _started(_experiment("hardneg-cclk"), data)
+    objective, batch = started(_experiment("hardneg-cclk"), data)
     conditions = []
     original = objective.loss.terms
 
@@ -172,7 +168,7 @@ def test_no_gradient_flows_through_the_features_as_a_condition(data: PreparedDat
 
 
 def test_embeddings_and_features_are_gathered_by_image(data: PreparedData) -> None:
-    objective, batch = _started(_experiment("hardneg-cclk"), data)
+    objective, batch = started(_experiment("hardneg-cclk"), data)
     calls: list[tuple[tuple[int, ...], int]] = []
 
     def two_ranks(tensor: Tensor, dim: int) -> Tensor:

@@ -1,6 +1,5 @@
 """MIB and C2AE, HeroCon's baselines with codes: the parts of their losses, and what a prediction reads."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,19 +12,12 @@ from contrasweep.tuning.methods.c2ae import LabelAutoencoder
 from contrasweep.tuning.methods.mib import InformationBottleneck, scheduled_beta
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.objective import Objective
-from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, TransductiveBatch
+from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.transductive import views_of
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "two-view-digits"
-
-
-@pytest.fixture
-def digits(small_data: Callable[[str], Prepared]) -> PreparedTransductive:
-    found = small_data(DATA)
-    assert isinstance(found, PreparedTransductive)
-    return found
 
 
 def _started(method: str, data: PreparedTransductive, **values: Any) -> tuple[Any, TransductiveBatch]:

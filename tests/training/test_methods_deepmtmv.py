@@ -1,6 +1,5 @@
 """DeepMTMV: the affinities of tasks as released, how groups are chosen, and how the head parts."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from contrasweep.data import MultiView
 from contrasweep.models.branching import BranchingHead
 from contrasweep.tuning.methods.deepmtmv import GroupedTasks
 from contrasweep.tuning.objectives.batches import transductive_feed
-from contrasweep.tuning.objectives.prepared import Prepared, PreparedTransductive, TransductiveBatch
+from contrasweep.tuning.objectives.prepared import PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.task_groups import (
     TaskAffinity,
     best_partition,
@@ -86,13 +85,6 @@ def test_a_parting_that_is_no_tree_is_refused() -> None:
         head.part(0, torch.tensor([0, 0, 1]))
     with pytest.raises(ValueError, match=r"one number of 0..k-1 a task, got \[0, 2, 2\]"):
         head.part(1, torch.tensor([0, 2, 2]))
-
-
-@pytest.fixture
-def digits(small_data: Callable[[str], Prepared]) -> PreparedTransductive:
-    found = small_data(DATA)
-    assert isinstance(found, PreparedTransductive)
-    return found
 
 
 def _started(data: PreparedTransductive, **values: Any) -> tuple[GroupedTasks, TransductiveBatch]:

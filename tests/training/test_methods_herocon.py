@@ -1,6 +1,5 @@
 """HeroCon: the parts of its loss, the data that it may read, and its scores."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.herocon import HeterogeneousObjective
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.prepared import (
-    Prepared,
     PreparedTransductive,
     TransductiveBatch,
     fold_and_part,
@@ -27,13 +25,6 @@ from contrasweep.tuning.training.evaluation import label_scores
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 DATA = "two-view-digits"
-
-
-@pytest.fixture
-def digits(small_data: Callable[[str], Prepared]) -> PreparedTransductive:
-    found = small_data(DATA)
-    assert isinstance(found, PreparedTransductive)
-    return found
 
 
 def _parts(

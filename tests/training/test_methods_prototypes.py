@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from first_batch import started
 from torch import Tensor
 from torch.nn import functional
 
@@ -21,7 +22,6 @@ from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.optimizers import build_optimizer
-from contrasweep.tuning.training.pretrain import build_objective
 
 DATA = "colour-digits"
 
@@ -30,18 +30,14 @@ def _experiment(method: str, **values: Any) -> Experiment:
     return resolve(method, DATA, {"epochs": 2, "batch_size": 24, **values})
 
 
-def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
-    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
-
-
 def _pcl(data: PreparedData, **values: Any) -> tuple[PrototypicalContrast, Batch]:
-    objective, batch = _started(_experiment("pcl", **values), data)
+    objective, batch = started(_experiment("pcl", **values), data)
     assert isinstance(objective, PrototypicalContrast)
     return objective, batch
 
 
 def _swav(data: PreparedData, **values: Any) -> tuple[SwappedPrediction, Batch]:
-    objective, batch = _started(_experiment("swav", **values), data)
+    objective, batch = started(_experiment("swav", **values), data)
     assert isinstance(objective, SwappedPrediction)
     return objective, batch
 

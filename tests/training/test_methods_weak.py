@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 import torch
+from first_batch import started
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from contrasweep.losses import WCL, ClInfoNCE, FeatureDecorrelation, InfoNCE, InstanceDiscrimination
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.cl_infonce import ClusterContrast
 from contrasweep.tuning.methods.idfd import MemoryDiscrimination
-from contrasweep.tuning.objectives.objective import Batch, ContrastiveObjective, Objective
+from contrasweep.tuning.objectives.objective import ContrastiveObjective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
@@ -22,13 +22,9 @@ def _experiment(method: str, **values: Any) -> Experiment:
     return resolve(method, "colour-digits", {"epochs": 1, "batch_size": 24, **values})
 
 
-def _started(e: Experiment, data: PreparedData) -> tuple[Objective, Batch]:
-    return build_objective(e, data).train(), next(METHODS[e.method].feed(e, data).epoch(1))
-
-
 def test_idfd_tells_an_image_apart_from_the_memory_of_all(data: PreparedData) -> None:
     e = _experiment("idfd", temperature=0.4, feature_temperature=1.5, weight=0.3)
-    objective, batch = _started(e, data)
+    objective, batch = started(e, data)
     assert isinstance(objective, MemoryDiscrimination)
     assert batch.views.shape[0] == 1
     assert objective.memory.rows.shape == (len(data.train), 128)
@@ -41,7 +37,7 @@ def test_idfd_tells_an_image_apart_from_the_memory_of_all(data: PreparedData) ->
 
 
 def test_idfd_s_memory_follows_the_images_of_a_step_alone(data: PreparedData) -> None:
-    objective, batch = _started(_experiment("idfd", memory_m=0.25), data)
+    objective, batch = started(_experiment("idfd", memory_m=0.25), data)
     assert isinstance(objective, MemoryDiscrimination)
     before = objective.memory.rows.clone()
     torch.testing.assert_close(before.norm(dim=1), torch.ones(len(data.train)))
@@ -77,7 +73,7 @@ def _two_heads(objective: ContrastiveObjective, views: Tensor) -> tuple[Tensor, 
 
 @pytest.mark.parametrize("form", ["paper", "released"])
 def test_wcl_has_a_head_for_images_and_one_for_weak_labels(form: str, data: PreparedData) -> None:
-    objective, batch = _started(_experiment("wcl", temperature=0.2, weight=0.7, form=form), data)
+    objective, batch = started(_experiment("wcl", temperature=0.2, weight=0.7, form=form), data)
     assert isinstance(objective, ContrastiveObjective)
     assert objective.second is not None
     loss, metrics = objective.step(batch)
@@ -93,7 +89,7 @@ def test_wcl_has_a_head_for_images_and_one_for_weak_labels(form: str, data: Prep
 
 def test_cl_infonce_s_second_head_tells_images_apart(data: PreparedData) -> None:
     e = _experiment("cl-infonce-instances", temperature=0.2, weight=0.7, clusters=5)
-    objective, batch = _started(e, data)
+    objective, batch = started(e, data)
     assert isinstance(objective, ClusterContrast)
     objective.on_epoch_start(1, lambda: torch.rand(len(data.train), 4))
     loss, metrics = objective.step(batch)

@@ -75,6 +75,7 @@ for command in (
     stability.stability,
     catalogue.methods,
     catalogue.spaces,
+    catalogue.metrics,
     clusters.clusters,
     tables.tables,
     tables.table,

@@ -1,4 +1,4 @@
-"""`contrasweep methods` and `spaces`: list the choices. `compact` merges the files of a study."""
+"""`contrasweep methods`, `spaces` and `metrics`: list the choices. `compact` merges the files of a study."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +13,10 @@ from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Results
 from contrasweep.tuning.cli.rendering import print_entries, print_json, source_line, tell
 
 if TYPE_CHECKING:
+    from contrasweep.data.facts import DatasetFacts
     from contrasweep.search_spaces import Parameter
     from contrasweep.tuning.methods.declaration import Declaration
+    from contrasweep.tuning.planning.measured import Measured
 
 
 _IMAGES_ALONE = "images alone"
@@ -49,12 +51,18 @@ def methods(
 def _running_on(dataset: str, data_root: Path | None) -> "list[Declaration]":
     """Return the methods whose needs a dataset has."""
     from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
+    from contrasweep.tuning.planning.needs import lacking
+
+    facts = _facts_of(dataset, data_root)
+    return [method for method in DECLARED_METHODS.values() if not lacking(method, facts)]
+
+
+def _facts_of(dataset: str, data_root: Path | None) -> "DatasetFacts":
     from contrasweep.tuning.errors import told_to_user
-    from contrasweep.tuning.planning.needs import facts_of, lacking
+    from contrasweep.tuning.planning.needs import facts_of
 
     with told_to_user():
-        facts = facts_of(dataset, data_root)
-    return [method for method in DECLARED_METHODS.values() if not lacking(method, facts)]
+        return facts_of(dataset, data_root)
 
 
 def spaces(
@@ -182,6 +190,62 @@ def _meaning(method: "Declaration", parameter: "Parameter") -> str | None:
 def _either(values: Iterable[Any]) -> str:
     *first, last = (text(value) for value in values)
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def metrics(
+    data: Annotated[
+        str | None,
+        typer.Option(help="Only the metrics that this dataset has.", autocompletion=complete_datasets),
+    ] = None,
+    data_root: DataRoot = None,
+    json: AsJson = False,
+) -> None:
+    """List the metrics: what each measures, which direction is better, when it is measured.
+
+    Example: contrasweep metrics
+
+    Example: contrasweep metrics --data cifar10
+    """
+    from contrasweep.tuning.planning.measured import measured_metrics
+
+    found = measured_metrics(None if data is None else _facts_of(data, data_root))
+    if json:
+        print_json([_metric_row(metric) for metric in found])
+        return
+    title = f"{len(found)} metrics" + ("" if data is None else f" on {data}")
+    print_entries(title, {metric.name: _metric_lines(metric) for metric in found})
+    tell(
+        "`ridge_` is of the fast probe, `classifier_` of a method's own classifier. Final runs also score "
+        "the untrained encoder: `test.untrained_`. Options take a metric with or without `val.`."
+    )
+
+
+def _metric_row(metric: "Measured") -> dict[str, Any]:
+    return {
+        "metric": metric.name,
+        "what it measures": metric.summary,
+        "better": _better(metric),
+        "after every epoch": list(metric.every_epoch),
+        "before training and at the end": list(metric.at_ends),
+        "in final runs": list(metric.final),
+        "only with": metric.setting or None,
+    }
+
+
+def _metric_lines(metric: "Measured") -> list[str | Text]:
+    row = _metric_row(metric)
+    times = ("after every epoch", "before training and at the end", "in final runs")
+    setting = f"; only with {metric.setting}" if metric.setting else ""
+    implied = ", which --metric and --keep set" if metric.implied else ""
+    return [
+        metric.summary,
+        f"{_better(metric)} is better{setting}{implied}",
+        source_line("; ".join(f"{', '.join(row[time])} {time}" for time in times if row[time])),
+    ]
+
+
+def _better(metric: "Measured") -> str:
+    return "smaller" if metric.minimised else "larger"
 
 
 def compact(

@@ -1,10 +1,10 @@
-"""What the shell completes: names of methods, datasets and studies, without importing torch."""
+"""What the shell completes: names of methods, datasets, metrics and studies, without importing torch."""
 
 from collections.abc import Iterable
 
 import typer
 
-from contrasweep.tuning.cli.options import RESULTS
+from contrasweep.tuning.results.commands import RESULTS
 
 
 def complete_methods(incomplete: str) -> list[str]:
@@ -33,6 +33,15 @@ def complete_tables(incomplete: str) -> list[str]:
     from contrasweep.search_spaces.tables import available_tables
 
     return _beginning(available_tables(), incomplete)
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the metrics that begin like the last of several with commas between them, after the others."""
+    from contrasweep.plugins import plugin_names
+    from contrasweep.tuning.methods.metrics import MEASURES
+
+    others, comma, last = incomplete.rpartition(",")
+    return [others + comma + name for name in _beginning([*MEASURES, *plugin_names("metric")], last)]
 
 
 def complete_studies(context: typer.Context, incomplete: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.tuning.cli.completion import complete_metrics
 from contrasweep.tuning.cli.elsewhere import send
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS as RESULTS
@@ -90,6 +91,7 @@ Where = Annotated[
     typer.Option(
         metavar="METRIC>=NUMBER",
         help="Only trials with this property (or <=, >, <); accuracies are fractions: accuracy>=0.9.",
+        autocompletion=complete_metrics,
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.tuning.cli.columns import Note, Row, text
-from contrasweep.tuning.cli.completion import complete_studies
+from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, unknown_name
@@ -87,6 +87,7 @@ def show(
         typer.Option(
             metavar="METRIC|PARAMETER|COLUMN",
             help="Sort by this: metrics with the best first, all else with the lowest; default: trial.",
+            autocompletion=complete_metrics,
         ),
     ] = None,
     top: Annotated[int | None, typer.Option(help="Number of trials to show; default: all.")] = None,

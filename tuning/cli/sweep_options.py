@@ -8,6 +8,7 @@ import typer
 from contrasweep.tuning.cli.completion import (
     complete_datasets,
     complete_methods,
+    complete_metrics,
     complete_samplers,
     complete_studies,
 )
@@ -55,7 +56,8 @@ Metric = Annotated[
     str | None,
     typer.Option(
         help="Metric to optimise on the validation split; default: an accuracy. "
-        "Several, separated by commas, give a Pareto front."
+        "Several, separated by commas, give a Pareto front. `contrasweep metrics` lists them.",
+        autocompletion=complete_metrics,
     ),
 ]
 Keep = Annotated[
@@ -63,10 +65,15 @@ Keep = Annotated[
     typer.Option(
         metavar="METRIC>=NUMBER",
         help="Search for the best trial that satisfies this condition (or <=, >, <); may be repeated.",
+        autocompletion=complete_metrics,
     ),
 ]
 AshaMetric = Annotated[
-    str | None, typer.Option(help="Metric by which asha compares trials; default: the first metric.")
+    str | None,
+    typer.Option(
+        help="Metric by which asha compares trials; default: the first metric.",
+        autocompletion=complete_metrics,
+    ),
 ]
 Eta = Annotated[
     int | None,

@@ -41,7 +41,6 @@ from contrasweep.tuning.cli.rendering import (
 )
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
-from contrasweep.tuning.durations import on_a_clock
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, check_folder, write_whole
 from contrasweep.tuning.progress.display import Shown
@@ -91,7 +90,7 @@ def tables(
             shown[row["table"]] = [row["caption"], source_line(" · ".join(filter(None, facts)))]
     print_entries(f"Tables that run, {scale} scale", shown)
     print_entries("Never here, and why", never)
-    tell("Cost: one core, by measured epochs; `?` where none was measured. contrasweep table ID runs one.")
+    tell("Cost: on one core, by measured epochs. contrasweep table ID runs one.")
 
 
 def table(
@@ -299,6 +298,7 @@ def _listed(
     """Return the row of a table in the list, and the facts that a terminal shows in one line."""
     from contrasweep.tuning.tables.collect import runs_done
     from contrasweep.tuning.tables.plan import lacks_form, needed_data, plan_table
+    from contrasweep.tuning.tables.remaining import cost_in_words
 
     line = {"table": table.id, "caption": table.caption}
     if table.run.information is not None:
@@ -307,7 +307,7 @@ def _listed(
         state = f"no {scale} form"
         return {**line, "state": state, "data": "", "done": "", "cost": "", "why": ""}, [state]
     plan = plan_table(table, scale=scale, data_root=data_root)
-    count, cost = runs_done(plan, runs), _cost(plan) if plan.runs else ""
+    count, cost = runs_done(plan, runs), cost_in_words(plan.seconds) if plan.runs else ""
     done = "done" if count >= plan.runs > 0 else f"{count} of {plan.runs} runs"
     here, absent = needed_data(plan)
     row = {
@@ -344,7 +344,3 @@ def _short(names: list[str]) -> str:
     bases = ((name, name.partition(":")[0]) for name in names)
     told = (f"{base} ({forms[base]} forms)" if forms[base] > 2 else name for name, base in bases)
     return ", ".join(dict.fromkeys(told))
-
-
-def _cost(plan: "TablePlan") -> str:
-    return "?" if plan.seconds is None else on_a_clock(plan.seconds)

@@ -9,7 +9,7 @@ from contrasweep.models.formats import Format, Network
 from contrasweep.models.formats.network import RESIZED
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
-from contrasweep.tuning.results.columns import unit_note
+from contrasweep.tuning.results.columns import score_in_words, unit_note
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std, number_text
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval
@@ -88,7 +88,7 @@ def _of_final_run(run: Run) -> str:
 
 def _of_trial(run: Run) -> str:
     rows = [
-        (name.replace("_", " "), number_text(run.scores[name]), _control(name, run))
+        (score_in_words(name), number_text(run.scores[name]), _control(name, run))
         for name in _main_first(run.scores)
     ]
     return "\n\n".join(
@@ -114,7 +114,7 @@ def _row(name: str, run: Run) -> tuple[str, ...]:
     found, own = run.over_seeds[name], run.scores.get(name)
     ends = None if found.n < FEW_SEEDS else mean_interval(found)
     return (
-        name.replace("_", " "),
+        score_in_words(name),
         "" if own is None else number_text(own),
         _words(found),
         interval_text(ends) or "",

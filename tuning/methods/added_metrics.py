@@ -10,7 +10,7 @@ from typing import Any, Final
 from contrasweep.names import check_arguments
 from contrasweep.plugins import Registry
 from contrasweep.tuning.methods.declaration import Need
-from contrasweep.tuning.methods.metrics import OURS
+from contrasweep.tuning.methods.metrics import MEASURES
 
 FEATURES: Final = "features"
 
@@ -28,7 +28,7 @@ def check_metric_name(name: str) -> None:
     if _NAME.fullmatch(name) is None:
         allowed = "small letters, digits and single underscores, beginning with a letter"
         raise ValueError(f"the name of a metric has {allowed}; given {name!r}")
-    if name in OURS or name.startswith(_OUR_PREFIXES):
+    if name in MEASURES or name.startswith(_OUR_PREFIXES):
         raise ValueError(f"the name {name!r} is one of contrasweep's own: take another one")
 
 

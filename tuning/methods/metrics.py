@@ -26,51 +26,88 @@ class Measure:
 
     Attributes:
         name: without the split: `alignment` of `val.alignment`.
+        summary: what it measures, in a clause; `contrasweep metrics` and the documents take it from here.
         minimised: whether it is better when it is smaller.
         of_views: whether it compares random views of an image, and so depends on what makes views differ.
     """
 
     name: str
+    summary: str
     minimised: bool = False
     of_views: bool = False
 
 
-CLUSTERING_MEASURES = (Measure("cluster_accuracy"), Measure("cluster_nmi"))
+LABEL_MEASURES = (
+    Measure("accuracy", "share of the images whose class is predicted"),
+    Measure("balanced_accuracy", "accuracy within each group of (class, bias), averaged over the groups"),
+    Measure("worst_group_accuracy", "lowest accuracy of a group of (class, bias)"),
+    Measure("top5_accuracy", "share of the images whose class is among the five most probable ones"),
+    Measure(
+        "unbiased_accuracy",
+        "accuracy within each group of (class, texture), averaged over groups and over clusterings",
+    ),
+    Measure("f1", "F1 of the predicted labels, weighted by how often each is true"),
+    Measure("auc", "area under the ROC curve of a label, averaged over the labels"),
+)
+"""Scores of predicted labels; which of them a dataset has, its `measures` say."""
+
+CLUSTERING_MEASURES = (
+    Measure(
+        "cluster_accuracy",
+        "ACC: share of the images whose k-means cluster matches their class, in the best one-to-one matching",
+    ),
+    Measure(
+        "cluster_nmi",
+        "NMI: mutual information of k-means clusters and classes, divided by the mean of both entropies",
+    ),
+)
 """ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
 
 LABEL_FREE_MEASURES = (
-    Measure("rankme"),
-    Measure("lidar", of_views=True),
-    Measure("alignment", minimised=True, of_views=True),
-    Measure("uniformity", minimised=True),
-    Measure("feature_std"),
+    Measure(
+        "rankme",
+        "effective rank of the features of whole images: exp of the entropy of their singular values",
+    ),
+    Measure(
+        "lidar",
+        "effective rank of the differences between images, relative to the differences between views of one "
+        "image",
+        of_views=True,
+    ),
+    Measure(
+        "alignment",
+        "mean squared distance of two views of an image, on the unit sphere",
+        minimised=True,
+        of_views=True,
+    ),
+    Measure(
+        "uniformity",
+        "log of the mean Gaussian potential of all pairs of whole images, on the unit sphere",
+        minimised=True,
+    ),
+    Measure(
+        "feature_std",
+        "standard deviation of the normalised features over images, times the square root of the number of "
+        "features: 1 is spread out, 0 is collapsed",
+    ),
 )
 """The scores of features that need no label, where `label_free_views` says that they are computed."""
 
-COLOUR = Measure("colour_mse")
-"""How badly the features tell the colour: the larger, the less of it they keep."""
+COLOUR = Measure(
+    "colour_mse",
+    "mean squared error of the background colour predicted from the features, in squared 8-bit levels: the "
+    "larger, the less colour they keep",
+)
 
-MEASURES = {one.name: one for one in (*CLUSTERING_MEASURES, *LABEL_FREE_MEASURES, COLOUR)}
-"""The measures that are defined here. Those of labels are named by each dataset; the larger is the better."""
+MEASURES = {one.name: one for one in (*LABEL_MEASURES, COLOUR, *CLUSTERING_MEASURES, *LABEL_FREE_MEASURES)}
+"""All scores of contrasweep's own by their names, without the split and the probe."""
 
 CLUSTERING = tuple(one.name for one in CLUSTERING_MEASURES)
 LABEL_FREE = tuple(one.name for one in LABEL_FREE_MEASURES)
 OF_VIEWS = frozenset(one.name for one in LABEL_FREE_MEASURES if one.of_views)
 
-NEED_LABELS = (
-    "accuracy",
-    "balanced_accuracy",
-    "worst_group_accuracy",
-    "top5_accuracy",
-    "f1",
-    "auc",
-    COLOUR.name,
-    *CLUSTERING,
-)
+NEED_LABELS = (*(one.name for one in LABEL_MEASURES), COLOUR.name, *CLUSTERING)
 """Measures that only images with labels have; the colour error is read by the side of an accuracy."""
-
-OURS = frozenset({*MEASURES, *NEED_LABELS})
-"""The names of all scores of contrasweep's own, without the split and the probe."""
 
 USUAL_LABEL_FREE_VIEWS = 4
 """The views of an image that label-free scores compare where the number is not given."""
@@ -212,7 +249,7 @@ def implied_settings(metrics: Iterable[str | None], asked: Mapping[str, Any]) ->
     implied: dict[str, Any] = {}
     if not set(told).isdisjoint(LABEL_FREE):
         implied["probes.label_free_views"] = asked.get("probes.label_free_views", USUAL_LABEL_FREE_VIEWS)
-    others = [name for name in told if name not in OURS]
+    others = [name for name in told if name not in MEASURES]
     # To find the names of plug-ins, Python reads a file of every installed distribution.
     added = plugin_names("metric") if others else []
     named = [name for name in others if name in added]

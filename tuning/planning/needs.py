@@ -9,7 +9,7 @@ from contrasweep.names import unknown
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
-from contrasweep.tuning.methods.added_metrics import ADDED_METRICS, IMAGE_ARGUMENTS
+from contrasweep.tuning.methods.added_metrics import ADDED_METRICS, IMAGE_ARGUMENTS, Metric
 from contrasweep.tuning.methods.declaration import Declaration
 from contrasweep.tuning.planning.spaces import check_dataset_name
 
@@ -61,10 +61,15 @@ def check_added_metrics(names: Iterable[str], data: DatasetFacts) -> None:
     for name in names:
         if name not in ADDED_METRICS:
             raise InputError(f"probes.metrics: {unknown('metric', name, sorted(ADDED_METRICS))}")
-        needs = ("images", *(IMAGE_ARGUMENTS[one] for one in ADDED_METRICS[name].takes))
-        missing = [NEED_IN_WORDS[need] for need in needs if need not in data.offers]
+        missing = metric_lacks(ADDED_METRICS[name], data)
         if missing:
             raise InputError(f"the metric {name} needs {' and '.join(missing)}, which {data.name} has not")
+
+
+def metric_lacks(metric: Metric, data: DatasetFacts) -> list[str]:
+    """Return what a plug-in's metric takes and the dataset lacks."""
+    needs = ("images", *(IMAGE_ARGUMENTS[one] for one in metric.takes))
+    return [NEED_IN_WORDS[need] for need in needs if need not in data.offers]
 
 
 def _free_of_labels(data: DatasetFacts) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from contrasweep.names import few
 from contrasweep.tuning.results.trials import TrialOutcome
 
 COLLAPSED_STD: Final = 0.05
@@ -50,7 +51,7 @@ def collapsed_trials(outcomes: Iterable[TrialOutcome]) -> str:
     found = {trial: words for trial, words in seen.items() if words is not None}
     if not found:
         return ""
-    names = ", ".join(map(str, list(found)[:_NAMED])) + (" ..." if len(found) > _NAMED else "")
+    names = few([str(trial) for trial in found], _NAMED)
     which = f"Trials {names}" if len(found) > 1 else f"Trial {names}"
     first = next(iter(found))
     return f"Collapsed: {which} ({'' if len(found) == 1 else f'of trial {first}, '}{found[first]}). {ADVICE}"

@@ -8,6 +8,13 @@ from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_i
 
 INTERVAL: Final = "95 % interval"
 
+_SPELLED: Final[Mapping[str, str]] = {
+    **{word: word.upper() for word in ("auc", "f1", "mse", "nmi")},
+    "rankme": "RankMe",
+    "lidar": "LiDAR",
+}
+"""Words of scores that are written with capitals."""
+
 
 def texts(record: Mapping[str, Any]) -> dict[str, str]:
     """Return a record as the cells of a table, each as `cell_text` gives it."""
@@ -53,8 +60,13 @@ def unit_note(scores: Iterable[str]) -> str:
 
 def column_of(score: str) -> str:
     """Return what a test score is called above its column: `test accuracy`, `colour MSE`."""
-    words = score.replace("_", " ").replace("mse", "MSE")
+    words = score_in_words(score)
     return f"test {words}" if score.endswith("accuracy") else words
+
+
+def score_in_words(score: str) -> str:
+    """Return the name of a score as a text has it: `colour MSE`, `top5 accuracy`, `RankMe`."""
+    return " ".join(_SPELLED.get(word, word) for word in score.split("_"))
 
 
 def summary_columns(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from contrasweep.names import counted
+from contrasweep.names import counted, few
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
@@ -50,8 +50,7 @@ def hardware_of(trials: pa.Table) -> str:
         f"{row['host']} ({row['device']}, {row['cpus']:g} cores and {row['gpus']:g} GPUs a trial)"
         for row in trials.select(_COLUMNS).drop_null().group_by(_COLUMNS).aggregate([]).to_pylist()
     ]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+    return few(found, _NAMED)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from contrasweep.search_spaces.tables import Run, Table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.reports.matplotlib_figures import check_figure, draw_cluster_curve
 from contrasweep.tuning.reports.style import COLOURS
+from contrasweep.tuning.results.columns import score_in_words
 from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, compare
 from contrasweep.tuning.tables.results import TableResults
@@ -80,9 +81,8 @@ def _panels(results: TableResults) -> dict[str, list[Compared]]:
     for cell in compare(results):
         run = columns.get(cell.column)
         if run is not None:
-            # F1 and AUC are abbreviations, all other metrics words.
-            metric = run.metric.upper() if len(run.metric) <= len("auc") else run.metric.replace("_", " ")
-            cells.setdefault(_panel(results, cell) if run.x is None else metric, []).append(cell)
+            panel = _panel(results, cell) if run.x is None else score_in_words(run.metric)
+            cells.setdefault(panel, []).append(cell)
     return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from contrasweep.names import few
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.tuning.tables.compare import Compared
 from contrasweep.tuning.tables.evidence import FEWEST_SEEDS, mean_beyond
@@ -11,7 +12,7 @@ from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import smallest_difference
 from contrasweep.tuning.tables.scoreboard import Line, compared_cells
 from contrasweep.tuning.tables.standings import FORMS, PAPER, Found, Judged, Outcome, Standing, columns_of
-from contrasweep.tuning.tables.verdict_text import few, p_text
+from contrasweep.tuning.tables.verdict_text import p_text
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,13 @@ class Remaining:
         counts = f"{self.stored} here, {self.missing} missing"
         if not self.missing:
             return counts
-        cost = "?" if self.seconds is None else on_a_clock(self.seconds)
-        return f"{counts}; one core: {cost}{', by the time that stored runs took' if self.timed else ''}"
+        timed = ", by the time that stored runs took" if self.timed else ""
+        return f"{counts}; cost on one core: {cost_in_words(self.seconds)}{timed}"
+
+
+def cost_in_words(seconds: float | None) -> str:
+    """Return the time that runs take on one core; `not measured` where that of an epoch is unknown."""
+    return "not measured" if seconds is None else on_a_clock(seconds)
 
 
 def remaining(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> Remaining:

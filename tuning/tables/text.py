@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from contrasweep.names import counted
+from contrasweep.names import counted, few
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import Table
 from contrasweep.tuning.durations import in_one_unit
@@ -13,7 +13,6 @@ from contrasweep.tuning.tables.collect import information_of
 from contrasweep.tuning.tables.compare import Compared, Difference
 from contrasweep.tuning.tables.plan import own_prefix
 from contrasweep.tuning.tables.results import TableResults, without
-from contrasweep.tuning.tables.verdict_text import few
 
 NO_SELECTION = (
     "nothing is selected: all settings are fixed before a run, which reads the test split once, at its end"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from contrasweep.names import counted
+from contrasweep.names import counted, few
 from contrasweep.tuning.tables.evidence import Judged
 from contrasweep.tuning.tables.verdict import Verdict
 
@@ -88,12 +88,6 @@ def _findings(verdict: Verdict) -> str:
 def p_text(p: float) -> str:
     """Return a p value after its sign: `= 0.012`, or `< 0.001`."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
-
-
-def few(names: Sequence[str], most: int = 4) -> str:
-    """Return names in one line: the first ones, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from contrasweep.names import first_few
+from contrasweep.names import few_quoted
 from contrasweep.tuning.errors import NotRepeatable
 
 
@@ -28,7 +28,7 @@ class GlobalDraws:
         dropping = [
             name for name, layer in objective.named_modules() if "drop" in type(layer).__name__.lower()
         ]
-        layers = f". Layers that drop: {first_few(dropping)}" if dropping else ""
+        layers = f". Layers that drop: {few_quoted(dropping)}" if dropping else ""
         raise NotRepeatable(
             "the training draws from torch's global generator, so runs of one seed would differ: let the "
             "encoder have no dropout, and draw with contrasweep.data.torch_generator(seed, 'what it is for', "

@@ -8,7 +8,7 @@ import pyarrow as pa
 from torch import Tensor
 
 from contrasweep.tuning.results.best import NOT_BEATEN
-from contrasweep.tuning.results.columns import INTERVAL
+from contrasweep.tuning.results.columns import INTERVAL, score_in_words
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval, summarise
@@ -216,7 +216,7 @@ def _row(cell: Cell) -> dict[str, Any]:
         "encoder": cell.encoder,
         "probe": cell.probe,
         "shots": shots_in_words(cell.shots),
-        "score": cell.score.replace("_", " "),
+        "score": score_in_words(cell.score),
         "trained": mean_and_std(own),
         INTERVAL: interval_text(cell.interval),
         "untrained": mean_and_std(cell.untrained[cell.score]),
