@@ -12,6 +12,7 @@ from contrasweep.rules import Number
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.baselines import INFONCE_HYPERPARAMETERS
+from contrasweep.tuning.methods.clustering import fits as clusters_fit
 from contrasweep.tuning.methods.clustering import kmeans_of_condition
 from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.methods.from_loss import loss_method
@@ -116,6 +117,7 @@ FAIR_INFONCE = loss_method(
     equation="Eq. 4",
     hyperparameters={**INFONCE_HYPERPARAMETERS, **CLUSTERS},
     feed=_from_one_cluster,
+    fits=clusters_fit,
     needs=frozenset({"condition"}),
     # A batch of two from a cluster of odd size would leave an image without a partner.
     smallest_batch=3,
@@ -128,5 +130,6 @@ WEAKLYSUP_INFONCE = loss_method(
     equation="Eq. 3",
     hyperparameters={"temperature": TEMPERATURE, **CLUSTERS},
     feed=_with_clusters,
+    fits=clusters_fit,
     needs=frozenset({"condition"}),
 )

@@ -188,6 +188,7 @@ CL_INFONCE = Method(
     hyperparameters=HYPERPARAMETERS,
     build=build,
     feed=feed,
+    fits=clustering.fits,
     train_metrics=clustering.METRICS,
 )
 CL_INFONCE_INSTANCES = Method(
@@ -201,6 +202,7 @@ CL_INFONCE_INSTANCES = Method(
     },
     build=_with_instances,
     feed=feed,
+    fits=clustering.fits,
     train_metrics=(*clustering.METRICS, "second_loss"),
 )
 CLUSTER_CE = Method(
@@ -211,5 +213,6 @@ CLUSTER_CE = Method(
     hyperparameters=clustering.HYPERPARAMETERS,
     build=_cluster_ce,
     feed=single_view,
+    fits=clustering.fits,
     train_metrics=clustering.METRICS,
 )

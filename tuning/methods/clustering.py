@@ -6,7 +6,7 @@ Source: Tsai et al., "Learning weakly-supervised contrastive representations" (I
 Algorithms 1 and 2.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +23,8 @@ from contrasweep.data import (
     top_k_clusters,
 )
 from contrasweep.rules import Number, OneOf
-from contrasweep.tuning.errors import InputError, TrainingDiverged
-from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.errors import InputError, TrainingDiverged, told_to_user
+from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
@@ -52,6 +52,14 @@ HYPERPARAMETERS = {
     "top_k": Hyperparameter("attributes, those of the highest entropy", Number(at_least=1, whole=True)),
 }
 """The hyperparameters of every method with clusters of the training images."""
+
+
+def fits(hyperparameters: Mapping[str, Value], images: int) -> None:
+    """Raise ValueError if k-means is to find more clusters than there are training images."""
+    clusters = int(hyperparameters.get("clusters", 0))
+    if clusters > images:
+        raise ValueError(f"clusters must be at most the {images:,} training images, given {clusters:,}")
+
 
 METRICS = ("mutual_information", "conditional_entropy")
 """I(Z; T) and H(Z | T) in bits between clusters Z and labels T; they are reported and never trained on."""
@@ -152,7 +160,9 @@ class ImageClusters(nn.Module):
         self.refreshed = static is None
         if static is None:
             static = torch.zeros(images, dtype=torch.int64)
-            self.count = _at_most(images, experiment)
+            with told_to_user(f"{experiment.method} on {experiment.dataset}: "):
+                fits(experiment.hyperparameters, images)
+            self.count = int(experiment.hyperparameters["clusters"])
         else:
             self.count = int(static.max()) + 1
         self.keep_numbers = keep_numbers and self.refreshed
@@ -187,13 +197,3 @@ def _clusters_of_labels(labels: Tensor) -> Tensor:
     if without:
         raise ValueError(f"{without:,} of {len(labels):,} training images have no label")
     return label_clusters(labels)
-
-
-def _at_most(images: int, experiment: Experiment) -> int:
-    count = int(experiment.hyperparameters["clusters"])
-    if count > images:
-        raise InputError(
-            f"{experiment.method} on {experiment.dataset}: clusters must be at most the {images} training "
-            f"images, given {count}"
-        )
-    return count

@@ -15,7 +15,12 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.declaration import Hyperparameter, Need
-from contrasweep.tuning.methods.method import Method, hyperparameters_of, with_projection_head
+from contrasweep.tuning.methods.method import (
+    Method,
+    any_number_of_images,
+    hyperparameters_of,
+    with_projection_head,
+)
 from contrasweep.tuning.objectives.batches import Feed, image_feed
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
@@ -40,6 +45,7 @@ def loss_method(
     needs: frozenset[Need] = frozenset(),
     smallest_batch: int = 2,
     space: Space | None = None,
+    fits: Callable[[Mapping[str, Value], int], None] = any_number_of_images,
 ) -> Method:
     """Return the method that minimises `loss` of the projection head's output.
 
@@ -64,6 +70,7 @@ def loss_method(
         needs: what else the method needs of the training data.
         smallest_batch: the smallest batch size that it can learn from, in images.
         space: the search space; a plug-in must give one.
+        fits: raises ValueError if hyperparameters are not possible with so many training images.
 
     Raises:
         ValueError: nothing gives an argument that the loss takes, or the loss lacks a named hyperparameter.
@@ -102,6 +109,7 @@ def loss_method(
         smallest_batch=smallest_batch,
         space=space,
         verify=verify,
+        fits=fits,
     )
 
 

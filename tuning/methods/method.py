@@ -36,6 +36,10 @@ def _accept(hyperparameters: Mapping[str, Value]) -> None:
     """Accept: each value by itself is all there is to check."""
 
 
+def any_number_of_images(hyperparameters: Mapping[str, Value], images: int) -> None:
+    """Accept: no hyperparameter depends on the number of training images."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(Declaration):
     """A way to pretrain, as the registry holds it: its declaration, and how to build it.
@@ -45,11 +49,13 @@ class Method(Declaration):
             "own views" gets a `MultiViewEncoder` and `PreparedTransductive`.
         feed: makes the batches of an experiment; by default, uniform batches with two views of each image.
         verify: raises ValueError if the loss refuses hyperparameters that are allowed one by one.
+        fits: raises ValueError if they are not possible with so many training images.
     """
 
     build: Callable[[Experiment, Any, Any], Objective]
     feed: Callable[[Experiment, Any], Feed] = image_feed
     verify: Callable[[Mapping[str, Value]], None] = _accept
+    fits: Callable[[Mapping[str, Value], int], None] = any_number_of_images
 
     def check(self, hyperparameters: Mapping[str, Value]) -> None:
         """Raise InputError unless all hyperparameters are known and allowed, one by one and together."""

@@ -1,6 +1,6 @@
 """PCL: MoCo's loss, and the prototype of an image's cluster attracts it, in several clusterings at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,8 +12,8 @@ from contrasweep.losses import PrototypeNCE, QueueInfoNCE, cluster_concentration
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
 from contrasweep.rules import Number
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.errors import told_to_user
+from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.methods.clustering import METRICS, STARTS, information_about, kmeans_of_epoch
 from contrasweep.tuning.methods.declaration import Hyperparameter
 from contrasweep.tuning.methods.method import TEMPERATURE, Method, hyperparameters_of
@@ -72,7 +72,7 @@ class PrototypicalContrast(MomentumObjective):
         super().__init__(experiment, encoder, terms, queried=slice(0, 1), keyed=slice(1, 2))
         self.labels, self.ranks = labels, ranks
         self.terms = terms
-        self.cluster_counts = cluster_counts(experiment)
+        self.cluster_counts = cluster_counts(experiment.hyperparameters)
         self.instance_epochs = int(settings["instance_epochs"])
         self.experiment = experiment
 
@@ -106,10 +106,20 @@ class PrototypicalContrast(MomentumObjective):
         return Clustering(clusters, prototypes, concentrations)
 
 
-def cluster_counts(experiment: Experiment) -> list[int]:
+def cluster_counts(hyperparameters: Mapping[str, Value]) -> list[int]:
     """Return how many clusters each clustering has, the smallest number first, each twice the one before."""
-    settings = experiment.hyperparameters
-    return [int(settings["clusters"]) * 2**level for level in range(int(settings["clusterings"]))]
+    levels = range(int(hyperparameters["clusterings"]))
+    return [int(hyperparameters["clusters"]) * 2**level for level in levels]
+
+
+def fits(hyperparameters: Mapping[str, Value], images: int) -> None:
+    """Raise ValueError if the finest clustering has more clusters than there are training images."""
+    largest = cluster_counts(hyperparameters)[-1]
+    if largest > images:
+        raise ValueError(
+            f"the finest of the clusterings has {largest:,} clusters, more than the {images:,} training "
+            "images; lower clusters or clusterings"
+        )
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
@@ -118,12 +128,8 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     Raises:
         InputError: there are fewer training images than clusters.
     """
-    largest, images = cluster_counts(experiment)[-1], len(data.train)
-    if largest > images:
-        raise InputError(
-            f"pcl on {experiment.dataset}: the finest of the clusterings has {largest} clusters, "
-            f"more than the {images} training images; lower clusters or clusterings"
-        )
+    with told_to_user(f"pcl on {experiment.dataset}: "):
+        fits(experiment.hyperparameters, len(data.train))
     return PrototypicalContrast(experiment, encoder, data.train.labels, data.ranks)
 
 
@@ -145,5 +151,6 @@ METHOD = Method(
         **MOMENTUM,
     },
     build=build,
+    fits=fits,
     train_metrics=("prototype_loss", *METRICS),
 )

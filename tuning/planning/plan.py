@@ -16,7 +16,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.resolve import check_experiment
+from contrasweep.tuning.planning.resolve import check_enough_images, check_experiment
 from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
@@ -107,6 +107,7 @@ class SweepPlan:
         """
         experiment = self.experiment.with_searched(self.space.names, values)
         check_experiment(experiment, self.data_root)
+        check_enough_images(experiment, self.data_root)
         return experiment
 
     def is_possible(self, values: Mapping[str, Any]) -> bool:

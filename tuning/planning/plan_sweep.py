@@ -28,7 +28,7 @@ from contrasweep.tuning.planning.request import (
     default_name,
     outside,
 )
-from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
 from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.setup import scored_images
@@ -166,6 +166,7 @@ def plan_sweep(
     root = folder_of_data(data_root).absolute()
     fixed = outside(remaining, given)
     experiment = resolve(method, dataset, {**fixed, **remaining.defaults()}, space=remaining, data_root=root)
+    check_enough_images(experiment, root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
     sampler_of(sampler).check(remaining, len(metrics))

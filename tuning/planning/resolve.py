@@ -115,6 +115,18 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     faults.tell()
 
 
+def check_enough_images(experiment: Experiment, data_root: Path | None = None) -> None:
+    """Raise InputError if the hyperparameters are not possible with the images that a run trains on.
+
+    It is no part of `check_experiment`: a space may allow more clusters than a dataset has images, and its
+    search then leaves those out.
+    """
+    images = spec_for(experiment, data_root).trained_size(experiment.validation.fraction)
+    if images is not None:
+        with told_to_user(f"{experiment.method} on {experiment.dataset}: "):
+            METHODS[experiment.method].fits(experiment.hyperparameters, images)
+
+
 def _check_local_crops(experiment: Experiment, data: DatasetFacts) -> None:
     """Raise InputError if there are local crops that the encoder does not take."""
     settings = experiment.views
