@@ -21,7 +21,7 @@ def test_methods_with_and_without_a_condition_are_compared() -> None:
 def test_configurations_on_other_images_are_refused(other: str) -> None:
     configs = [_config("kernel", "cifar10:condition=clip.npy"), _config("plain", other)]
     with pytest.raises(
-        InputError, match=r"on one dataset, of which only the condition may differ, given cifar10"
+        InputError, match=r"on one dataset, given cifar10.*; only the options of its condition"
     ):
         _by_study(configs)
 

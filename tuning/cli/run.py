@@ -143,8 +143,8 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     datasets = sorted({config.experiment.dataset for config in configs})
     if len(set(map(scored_dataset, datasets))) > 1:
         raise InputError(
-            "final runs are compared on one dataset, of which only the condition may differ, given "
-            + ", ".join(datasets)
+            f"final runs are compared on one dataset, given {', '.join(datasets)}; only the options of its "
+            "condition may differ"
         )
     found: dict[str, list[BestConfig]] = {}
     for config in configs:
