@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=30)
     options = parser.parse_args()
-    for sampler in ("tpe", "gp", "cmaes", "random"):
+    for sampler in ("tpe", "curves", "gp", "cmaes", "random"):
         for told in (True, False) if sampler != "random" else (False,):
             cells = []
             for name, task in TASKS.items():

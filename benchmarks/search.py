@@ -115,6 +115,7 @@ SEARCHES: dict[str, Callable[[int, int], Search]] = {
     ),
     "tpe, stopped told as finished": lambda seed, trials: ToldAsFinished(ours("tpe", seed, trials)),
     "tpe": lambda seed, trials: ours("tpe", seed, trials),
+    "curves": lambda seed, trials: ours("curves", seed, trials),
     "gp": lambda seed, trials: ours("gp", seed, trials),
     "cmaes": lambda seed, trials: ours("cmaes", seed, trials),
 }

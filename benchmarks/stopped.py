@@ -1,20 +1,19 @@
 """How often the sensitivity of searches that ASHA stopped says something true or false; the truth is known.
 
-    python -m benchmarks.stopped [--studies 60] [--trials 24 60 150] [--samplers random tpe]
+    python -m benchmarks.stopped [--studies 60] [--trials 24 60 150] [--samplers random tpe curves]
 
 The learning curves are those of `tests/sensitivity/learning_curves.py`: five parameters, of which `c`, `d`
 and `kernel` do nothing. A line is a kind of curves, a number of trials and an epoch. It says in how many
 studies enough is known there; in how many of those the parameter with the largest effect is the true one; how
 often each of `a` and `b` is said to matter, and any that does nothing; and how often the interval of the rank
 correlation between the first rung and this epoch covers the truth: over random configurations, so it is left
-out for TPE, which proposes others.
+out for samplers that propose others.
 """
 
 import argparse
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def main() -> None:
     )
     parser.add_argument("--studies", type=int, default=60)
     parser.add_argument("--trials", type=int, nargs="+", default=[24, 60, 150])
-    parser.add_argument("--samplers", nargs="+", choices=("random", "tpe"), default=["random", "tpe"])
+    parser.add_argument("--samplers", nargs="+", default=["random", "tpe", "curves"])
     given = parser.parse_args()
     print("| curves | sampler | trials | epoch | known | first | a | b | any idle | interval covers |")
     print("|" + "---|" * 10)
@@ -46,7 +45,7 @@ def main() -> None:
             print(line, flush=True)
 
 
-def _lines(kind: Kind, sampler: Literal["random", "tpe"], trials: int, studies: int) -> Iterator[str]:
+def _lines(kind: Kind, sampler: str, trials: int, studies: int) -> Iterator[str]:
     found: dict[int, list[Mapping[str, Effect]]] = defaultdict(list)
     covered: dict[int, list[bool]] = defaultdict(list)
     truth = _correlations(kind)
@@ -58,7 +57,7 @@ def _lines(kind: Kind, sampler: Literal["random", "tpe"], trials: int, studies: 
             if not isinstance(known, TooFew):
                 found[stage.epoch].append({e.parameter: e for e in effects(one.axes, known)})
         links = fidelity(one, of_study)
-        for link in () if isinstance(links, TooFew) or sampler == "tpe" else links.links:
+        for link in () if isinstance(links, TooFew) or sampler != "random" else links.links:
             if link.epoch == RUNGS[0]:
                 covered[link.later].append(link.estimated_low <= truth[link.later] <= link.estimated_high)
     for epoch, each in sorted(found.items()):

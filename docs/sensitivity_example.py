@@ -48,6 +48,9 @@ def take(results: str, study: str) -> None:
     location = open_location(_ROWS, writable=True)
     # The folders of results and data mean nothing to others.
     command = re.sub(r" --(results|data-root) \S+", "", record.command)
+    if "--sampler" not in command:
+        # The default may change.
+        command += f" --sampler {record.require_search().sampler}"
     save_study(location, record.with_search(data_root=None).model_copy(update={"command": command}))
     for kind, rows, columns in (
         ("trials", ended, record.columns.trials),

@@ -1,7 +1,7 @@
 """Contrasweep and what users run instead of it, on recorded learning curves, in simulated time.
 
     python -m benchmarks.peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
-        [--earlier] [--keep FILE]
+        [--searches NAME ...] [--earlier] [--keep FILE]
 
 The curves in `benchmarks/recorded` are of random configurations that were never stopped. Contrasweep and its
 peers (`benchmarks.peers.contestants`) come as they are, and get the same epochs. What a configuration scores
@@ -26,7 +26,7 @@ import optuna
 from sklearn.ensemble import ExtraTreesRegressor
 
 from benchmarks.peers.contestants import PEERS, Configuration
-from benchmarks.peers.records import CURVES_ASHA, Record, Setting, Surrogate, keep, read
+from benchmarks.peers.records import OURS, Record, Setting, Surrogate, keep, read
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.warm_start import MOST_FIRST
@@ -50,19 +50,16 @@ EARLIER = {
 
 
 def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
-    """Return contrasweep as it comes, its peers, and random search with and without ASHA."""
-    default, *chance = settings_of("tpe", "asha") + settings_of("random", "asha,none")
-    (curves,), (ranked,) = settings_of("curves", "curves"), settings_of("curves", "asha")
-    stopping, plain = chance
-    own = searches_of((default, curves, ranked, *chance), first)
+    """Return contrasweep as it comes and otherwise, its peers, and random search with and without ASHA."""
+    default, scheduler = settings_of("curves", "asha,curves")
+    (tpe,), (stopping, plain) = settings_of("tpe", "asha"), settings_of("random", "asha,none")
+    own = searches_of((default, tpe, scheduler, stopping, plain), first)
 
     def peer(name: str, workload: Workload, seed: int) -> Search:
         return PEERS[name](workload.recording.space, workload.recording.epochs, seed, first=first)
 
     return {
-        "contrasweep": own[default.name],
-        "contrasweep: curves": own[curves.name],
-        CURVES_ASHA: own[ranked.name],
+        **dict(zip(OURS, (own[one.name] for one in (default, tpe, scheduler)), strict=True)),
         **{name: partial(peer, name) for name in PEERS},
         "random, ASHA": own[stopping.name],
         "random": own[plain.name],

@@ -13,17 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from benchmarks.filled import filled
-from benchmarks.peers.records import CURVES_ASHA, Record, Setting, read, settings_in
+from benchmarks.peers.records import OURS, Record, Setting, read, settings_in
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.tables.verdict_text import pipes
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGE: Final = DOCS / "peers.md"
 RECORDS: Final = DOCS / "peers.parquet"
-ALONE: Final = DOCS / "peers-curves-asha.parquet"
-"""A search that ran later, with the same seeds on the same recordings."""
 FIGURE: Final = DOCS / "images" / "peers.png"
-OURS: Final = ("contrasweep", "contrasweep: curves")
 CHANCE: Final = ("random, ASHA", "random")
 DRAWN_FROM: Final = 0.15
 """Before this share of the budget, few searches have a trial that has ended."""
@@ -31,25 +28,18 @@ DRAWN_FROM: Final = 0.15
 
 def main() -> None:
     records = read(RECORDS)
-    shown = tables(records, read(ALONE))
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), shown), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables(records)), encoding="utf-8")
     draw(records, FIGURE)
 
 
-def tables(records: Sequence[Record], alone: Sequence[Record]) -> dict[str, str]:
-    """Return the tables of the page as Markdown, by name.
-
-    Args:
-        records: of the searches that were ranked together.
-        alone: of `CURVES_ASHA`.
-    """
+def tables(records: Sequence[Record]) -> dict[str, str]:
+    """Return the tables of the page as Markdown, by name."""
     plain = [one for one in records if not one.setting.earlier]
     return {
         "half": _scores(plain, 0.5),
         "end": _scores(plain, 1.0),
         "ranks": _ranks(plain),
         "epochs": _epochs(plain),
-        "asha": _curves_asha(plain, alone),
         "earlier": _earlier(records),
         "recordings": _recordings(plain),
     }
@@ -62,7 +52,7 @@ def of_setting(records: Sequence[Record], setting: Setting) -> dict[str, Record]
 
 def best_peer(found: Mapping[str, Record]) -> Record:
     """Return the record of the peer with the highest score at the end."""
-    peers = [one for name, one in found.items() if name not in (*OURS, CURVES_ASHA, *CHANCE)]
+    peers = [one for name, one in found.items() if name not in (*OURS, *CHANCE)]
     return max(peers, key=lambda one: one.score[-1])
 
 
@@ -107,15 +97,6 @@ def _epochs(records: Sequence[Record]) -> str:
         cells = [_reached(found, name) for name in OURS]
         rows.append([setting.recording, str(setting.workers), best_peer(found).search, *cells])
     return pipes(["recording", "at once", "best peer", *OURS], rows)
-
-
-def _curves_asha(records: Sequence[Record], alone: Sequence[Record]) -> str:
-    rows = []
-    for setting in settings_in(alone):
-        found = {**of_setting(records, setting), **of_setting(alone, setting)}
-        cells = _compared([best_peer(found), *(found[name] for name in (*OURS, CURVES_ASHA))], 1.0)
-        rows.append([setting.recording, str(setting.workers), *cells, _reached(found, CURVES_ASHA)])
-    return pipes(["recording", "at once", "best peer", *OURS, CURVES_ASHA, "its epochs"], rows)
 
 
 def _earlier(records: Sequence[Record]) -> str:

@@ -15,8 +15,8 @@ from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.search.axes import design, draw_codes, strata_of
 
 DRAWS: Final = 40_000
-CURVES_ASHA: Final = "contrasweep: curves, ASHA"
-"""The search whose sampler is `curves` and whose scheduler is `asha`."""
+OURS: Final = ("contrasweep", "contrasweep: tpe", "contrasweep: scheduler curves")
+"""Contrasweep as it comes (sampler `curves`, scheduler `asha`), and with one of the two replaced."""
 
 
 @dataclass(frozen=True)

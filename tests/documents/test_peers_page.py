@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.filled import filled
-from benchmarks.peers.page import ALONE, PAGE, RECORDS, share_of_best_peer, tables
+from benchmarks.peers.page import PAGE, RECORDS, share_of_best_peer, tables
 from benchmarks.peers.records import Record, Setting, Surrogate, keep, read
 
 SURROGATE = Surrogate(trials=200, again=40, error=0.05, own_error=0.03, noise=0.04, reachable=0.9)
@@ -25,21 +25,19 @@ def by_search(*records: Record) -> dict[str, Record]:
 
 def test_the_page_is_what_the_records_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == filled(page, tables(read(RECORDS), read(ALONE))), (
-        "python -m benchmarks.peers.page fills it again"
-    )
+    assert page == filled(page, tables(read(RECORDS))), "python -m benchmarks.peers.page fills it again"
 
 
 def test_epochs_are_a_share_of_those_that_the_best_peer_needs() -> None:
     found = by_search(
         record("contrasweep", 0.1, 0.2, 0.3, 0.4),
-        record("contrasweep: curves", 0.5, 0.7, 0.8, 0.9),
+        record("contrasweep: scheduler curves", 0.5, 0.7, 0.8, 0.9),
         record("Optuna", 0.2, 0.3, 0.6, 0.6),
         record("Ray Tune", 0.2, 0.3, 0.4, 0.5),
         record("random", 0.9, 0.9, 0.9, 0.9),
     )
     # Optuna has its last score after three quarters; the model of curves passes it after two.
-    assert share_of_best_peer(found, "contrasweep: curves") == pytest.approx(2 / 3)
+    assert share_of_best_peer(found, "contrasweep: scheduler curves") == pytest.approx(2 / 3)
     assert share_of_best_peer(found, "contrasweep") is None
 
 

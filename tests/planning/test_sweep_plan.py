@@ -172,7 +172,7 @@ def test_the_defaults_of_a_plan() -> None:
     search = plan.search
     assert (search.trials, search.sampler, search.scheduler, plan.metric) == (
         24,
-        "tpe",
+        "curves",
         "asha",
         "val.accuracy",
     )
@@ -396,21 +396,3 @@ def test_a_trial_has_a_seed_for_every_part_that_is_held_out() -> None:
     assert seeds({}) == 1
     assert seeds(folds) == 4
     assert seeds(folds, seeds=8) == 8
-
-
-@pytest.mark.parametrize(("method", "factor"), [("cl-infonce", 1), ("cluster-ce", 1), ("pcl", 4)])
-def test_a_search_leaves_out_more_clusters_than_training_images(method: str, factor: int) -> None:
-    values = {"clusterings": 3} if method == "pcl" else {}
-    plan = plan_sweep(method, "colour-digits", trials=30, sampler="random", values=values)
-    allowed = max(one.high for one in plan.space.searched if one.name == "clusters")  # type: ignore[union-attr]
-    study, images = plan.new_study(), 1294
-    counts = [study.ask().values["clusters"] for _ in range(30)]
-    assert allowed > images / factor >= max(counts)  # type: ignore[type-var]
-    with pytest.raises(InputError, match=r"1,294 training images"):
-        plan.experiment_of({**plan.space.defaults(), "clusters": allowed})
-
-
-def test_more_clusters_than_training_images_are_refused_before_any_work() -> None:
-    values = {"clusters": 1100, "validation.fraction": 0.3}
-    message = _refused("weaklysup-infonce", "colour-digits", values=values)
-    assert "clusters must be at most the 1,007 training images, given 1,100" in message

@@ -45,8 +45,8 @@ def test_a_sweep_from_python_gets_its_command(store, tmp_path: Path) -> None:
     plan = plan_sweep("fair-cclk", "colour-digits", results=tmp_path / "results", **asked)
     PlannedStudy(plan).write(scored(values={}))
     html = report(store, ["demo"])
-    command = "contrasweep sweep fair-cclk --data colour-digits --trials 9 --metric val.accuracy --seeds 2"
-    assert f"{command} --epochs 2 --concurrency 1 --keep-weights 3" in html
+    command = "contrasweep sweep fair-cclk --data colour-digits --trials 9 --metric val.accuracy"
+    assert f"{command} --sampler curves --seeds 2 --epochs 2 --concurrency 1 --keep-weights 3" in html
     assert "The sweep was started from Python; this is the same as a command." in html
 
 

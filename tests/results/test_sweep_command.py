@@ -83,7 +83,7 @@ def test_what_is_usual_is_left_out_and_the_command_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = command(record)
-    usual = "--trials 5 --metric val.accuracy --epochs 2 --concurrency 1 --keep-weights 1"
+    usual = "--trials 5 --metric val.accuracy --sampler curves --epochs 2 --concurrency 1 --keep-weights 1"
     assert said == f"contrasweep sweep fair-cclk --data colour-digits {usual}"
     assert planned_by(said).require_search() == record.require_search()
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from contrasweep.tuning.search import SearchStudy
 from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of
 from contrasweep.tuning.sensitivity.observations import Observations
 from tests.sensitivity.synthetic import Floats, observed, space_of, stopped
@@ -51,14 +52,14 @@ def curves(kind: Kind, codes: Floats, rng: np.random.Generator) -> Floats:
 
 
 def searched(
-    kind: Kind, trials: int, seed: int, sampler: Literal["random", "tpe"] = "random", *, stops: bool = True
+    kind: Kind, trials: int, seed: int, sampler: str = "random", *, stops: bool = True
 ) -> Observations:
     """Return a search that ASHA stopped; without `stops`, as it would have gone on."""
     axes, strata = axes_of(SPACE), strata_of(SPACE)
     rng = np.random.default_rng(seed)
     luck = _luck(trials, rng)
     drawn = sampler == "random"
-    codes = draw_codes(axes, strata, trials, rng) if drawn else _proposed(kind, luck, seed)
+    codes = draw_codes(axes, strata, trials, rng) if drawn else _proposed(kind, luck, sampler, seed)
     return _study(codes, _signal(kind, codes) + luck, stops=stops)
 
 
@@ -68,32 +69,23 @@ def _study(codes: Floats, curve: Floats, *, stops: bool = True) -> Observations:
     return stopped(found, RUNGS) if stops else found
 
 
-def _proposed(kind: Kind, luck: Floats, seed: int) -> Floats:
-    """Return the proposals of TPE, which learns from trials as ASHA leaves them."""
-    import optuna
-    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-
-    from contrasweep.tuning.search.tpe import tpe
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(direction="maximize", sampler=tpe(seed, len(luck)))
+def _proposed(kind: Kind, luck: Floats, sampler: str, seed: int) -> Floats:
+    """Return the proposals of a sampler that learns from trials as ASHA leaves them."""
+    search = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=len(luck), epochs=EPOCHS)
     axes = axes_of(SPACE)
-    space: dict[str, BaseDistribution] = {
-        axis.name: CategoricalDistribution(range(len(axis.choices)))
-        if axis.is_category
-        else FloatDistribution(0, 1)
-        for axis in axes
-    }
     codes = np.zeros((0, len(axes)))
     for number in range(len(luck)):
-        trial = study.ask(space)
-        codes = np.concatenate([codes, [[float(trial.params[axis.name]) for axis in axes]]])
+        values = search.ask().values
+        drawn = [
+            axis.choices.index(values[axis.name]) if axis.is_category else values[axis.name] for axis in axes
+        ]
+        codes = np.concatenate([codes, [drawn]])
         seen = _study(codes, _signal(kind, codes) + luck[: number + 1])
         for rung in RUNGS:
             if np.isfinite(seen.curve[-1, rung]):
-                trial.report(float(seen.curve[-1, rung]), rung)
+                search.report(number, rung, float(seen.curve[-1, rung]))
         if np.isfinite(seen.score[-1]):
-            study.tell(trial, float(seen.score[-1]))
+            search.complete(number, float(seen.score[-1]))
         else:
-            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            search.prune(number)
     return codes

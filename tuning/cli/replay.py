@@ -27,8 +27,8 @@ def replay(
         ),
     ],
     samplers: Annotated[
-        str, typer.Option(metavar="A,B", help="Samplers to compare: tpe, curves, gp, cmaes, random.")
-    ] = "tpe,random",
+        str, typer.Option(metavar="A,B", help="Samplers to compare: curves, tpe, gp, cmaes, random.")
+    ] = "curves,tpe,random",
     schedulers: Annotated[
         str,
         typer.Option(metavar="A,B", help="Schedulers to compare: asha, asha:eta=4:grace=2, curves, none."),

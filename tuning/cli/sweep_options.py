@@ -40,7 +40,10 @@ Epochs = Annotated[
 SpaceFile = Annotated[Path | None, typer.Option(help="Search space (YAML) in place of the method's own.")]
 Sampler = Annotated[
     str | None,
-    typer.Option(help="tpe (default), curves, gp, cmaes, random or grid.", autocompletion=complete_samplers),
+    typer.Option(
+        help="curves (default), tpe (default with several metrics), gp, cmaes, random or grid.",
+        autocompletion=complete_samplers,
+    ),
 ]
 GridPoints = Annotated[
     int | None, typer.Option(help="With --sampler grid: number of levels into which each range is cut.")

@@ -29,7 +29,7 @@ class SweepOptions(TypedDict, total=False):
     values: Mapping[str, Value] | None
     space: Space | Mapping[str, Any] | str | Path | None
     use_preset: bool
-    sampler: str
+    sampler: str | None
     grid_points: int | None
     scheduler: str
     metric: str | None

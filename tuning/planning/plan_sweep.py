@@ -21,12 +21,12 @@ from contrasweep.tuning.planning.options import checks_arguments
 from contrasweep.tuning.planning.own_space import own_space_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import (
-    USUAL_SAMPLER,
     USUAL_SCHEDULER,
     check_request,
     conditions,
     default_name,
     outside,
+    usual_sampler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
@@ -52,7 +52,7 @@ def plan_sweep(
     values: Mapping[str, Value] | None = None,
     space: Space | Mapping[str, Any] | str | Path | None = None,
     use_preset: bool = False,
-    sampler: str = USUAL_SAMPLER,
+    sampler: str | None = None,
     grid_points: int | None = None,
     scheduler: str = USUAL_SCHEDULER,
     metric: str | None = None,
@@ -94,7 +94,8 @@ def plan_sweep(
             `{"temperature": {"log": [0.05, 1.0]}}`, the path of a YAML file with one, or a `Space`.
         use_preset: start from the papers' settings for this method and dataset. A searched parameter takes
             the paper's value as its default; if its range excludes that value, the value is fixed.
-        sampler: `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in.
+        sampler: `curves`, `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in; by default `curves`,
+            with several metrics `tpe`.
         grid_points: the number of levels into which a grid cuts each range.
         scheduler: `asha` and `curves` stop weak trials early, `none` does not.
         metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
@@ -169,6 +170,7 @@ def plan_sweep(
     check_enough_images(experiment, root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
+    sampler = usual_sampler(metric) if sampler is None else sampler
     sampler_of(sampler).check(remaining, len(metrics))
     _check_extremes(method, dataset, remaining, fixed, root)
     resources = resources_for(
@@ -186,6 +188,7 @@ def plan_sweep(
     as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}
     resolved = {
         "trials": planned,
+        "sampler": sampler,
         "metric": ",".join(metrics),
         "asha_metric": asha_metric,
         "rung_metric": cheap_form(asha_metric, reported),

@@ -28,7 +28,6 @@ from contrasweep.tuning.planning.spaces import check_names, preset_beside, space
 
 Scheduler = Literal["asha", "curves", "none"]
 DEFAULT_TRIALS = 24
-USUAL_SAMPLER = "tpe"
 USUAL_SCHEDULER: Scheduler = "asha"
 KEEP = "--keep"
 SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
@@ -70,7 +69,7 @@ def check_request(
         InputError: an argument is wrong.
     """
     check_names(method, dataset)
-    sampler = USUAL_SAMPLER if rules.sampler is None else rules.sampler
+    sampler = usual_sampler(rules.metric) if rules.sampler is None else rules.sampler
     scheduler = USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler
     metric, keep, space = rules.metric, rules.keep or (), rules.space
     for what, count in (("trials", rules.trials), ("seeds", rules.seeds), ("epochs", rules.epochs)):
@@ -106,6 +105,11 @@ def check_request(
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
     return Request(given, remaining, planned, remarks, first)
+
+
+def usual_sampler(metric: str | None) -> str:
+    """Return the sampler of a search by `metric` (or several) where none is given: `curves` takes one."""
+    return "curves" if metric is None or len(names_in(metric)) == 1 else "tpe"
 
 
 def check_scheduler(name: str) -> Scheduler:

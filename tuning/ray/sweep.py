@@ -93,8 +93,8 @@ def sweep(
             - space (dict, or the path of a YAML file): what to search in place of the method's own space,
               such as `{"temperature": {"log": [0.05, 1.0]}, "optimizer.lr": 0.1}`.
             - metric (str): what to maximise on the validation split; by default the accuracy.
-            - sampler (str, default "tpe"): what proposes configurations: "tpe", "gp", "cmaes", "random" or
-              "grid".
+            - sampler (str): what proposes configurations: "curves" (default), "tpe" (default with several
+              metrics), "gp", "cmaes", "random" or "grid".
             - scheduler (str, default "asha"): what stops weak trials early: "asha" or "curves"; "none" does
               not.
             - seeds (int, default 1): how many seeds each trial trains; the mean counts.
