@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from contrasweep.tuning.methods.metrics import VALIDATION
 from contrasweep.tuning.stability.analysis import aligned, drawn_pools
 from contrasweep.tuning.stability.chances import Outcome, chosen_weights, paired_outcome, ranks_of
 from contrasweep.tuning.stability.choices import chosen_place
@@ -66,6 +67,20 @@ class Group:
         """Return in which pools the claim is stable from half of the pool or fewer trials."""
         held = _directed(self.outcomes, first, second).above[:, self.at(self.half) :] >= LEVEL - 1e-9
         return np.asarray(held.all(axis=1))
+
+    def stable_either_way(self, first: str, second: str) -> NDArray[np.bool_]:
+        """Return in which pools the claim or its contrary is stable from half of the pool or fewer trials."""
+        return self.stable(first, second) | self.stable(second, first)
+
+    def broken_elsewhere(self) -> NDArray[np.bool_]:
+        """Return in which pools some stable claim does not hold at half of it on the other seed."""
+        directed = [*self.pairs, *(pair[::-1] for pair in self.pairs)]
+        broken = [self.stable(*pair) & ~self.holds_elsewhere(*pair) for pair in directed]
+        return np.asarray(np.any(broken, axis=0))
+
+    def all_beat_untrained(self, methods: Sequence[str]) -> NDArray[np.bool_]:
+        """Return in which pools each of the methods beats its untrained encoder with 95 % at 4 trials."""
+        return np.asarray(np.all([self.beats_untrained(method, 4) for method in methods], axis=0))
 
     def holds_elsewhere(self, first: str, second: str) -> NDArray[np.bool_]:
         """Return in which pools the claim holds with 95 % on the other seed, at half of the pool."""
@@ -133,21 +148,59 @@ def of_label_free(group: Group) -> dict[str, NDArray[np.bool_]]:
     """Return the hypotheses about methods that need no labels."""
     others = [method for method in group.methods if method != "infonce"]
     claims = np.sum([group.stable(method, "infonce") for method in others], axis=0)
-    directed = [*group.pairs, *(pair[::-1] for pair in group.pairs)]
-    stable = {pair: group.stable(*pair) for pair in directed}
-    broken = [held & ~group.holds_elsewhere(*pair) for pair, held in stable.items()]
     beats = [group.beats_untrained(method, 4) for method in group.methods]
     return {
         "3d. fewer than half of the claims X > infonce are stable from 24 or fewer": claims < len(others) / 2,
-        "4d. fewer than half of the pairs are stable from 24 or fewer": np.sum(list(stable.values()), axis=0)
+        "4d. fewer than half of the pairs are stable from 24 or fewer": np.sum(
+            [group.stable_either_way(*pair) for pair in group.pairs], axis=0
+        )
         < len(group.pairs) / 2,
         "6d. no method beats its untrained encoder with 95 % at 4": ~np.any(beats, axis=0),
-        "9d. some stable pair is below 95 % at 24 on the other seed": np.any(broken, axis=0),
+        "9d. some stable pair is below 95 % at 24 on the other seed": group.broken_elsewhere(),
     }
 
 
-GROUPS = {"colour-digits": of_conditions, "colormnist": of_conditions, "digits": of_label_free}
-"""The groups that have run, each with the hypotheses that name its methods."""
+def of_views(group: Group) -> dict[str, NDArray[np.bool_]]:
+    """Return the hypotheses about HeroCon's comparison; its rivals are those that the paper calls alike."""
+    rivals = [method for method in group.methods if method != "herocon"]
+    claims = np.sum([group.stable("herocon", method) for method in rivals], axis=0)
+    alike = [group.stable_either_way(*pair) for pair in combinations(rivals, 2)]
+    return {
+        "3s. fewer than half of the claims herocon > X are stable from 24 or fewer": claims < len(rivals) / 2,
+        "4s. some pair of the other methods is stable from 24 or fewer": np.any(alike, axis=0),
+        "6s. every method beats its untrained encoder with 95 % at 4": group.all_beat_untrained(
+            group.methods
+        ),
+        "9d. some stable pair is below 95 % at 24 on the other seed": group.broken_elsewhere(),
+    }
+
+
+KNOW_THE_BIAS = ("fairkl", "biascon", "biasbal", "end", "lnl")
+
+
+def of_biases(group: Group) -> dict[str, NDArray[np.bool_]]:
+    """Return the hypotheses about methods that know what biases the data."""
+    claims = np.sum([group.stable(method, "cross-entropy") for method in KNOW_THE_BIAS], axis=0)
+    return {
+        "3b. at least four of the claims X > cross-entropy are stable from 24 or fewer": claims >= 4,
+        "4b. fairkl > eps-supinfonce is not stable from 24 or fewer": ~group.stable(
+            "fairkl", "eps-supinfonce"
+        ),
+        "6b. every method that knows the bias beats its untrained encoder with 95 % at 4": (
+            group.all_beat_untrained(KNOW_THE_BIAS)
+        ),
+        "9d. some stable pair is below 95 % at 24 on the other seed": group.broken_elsewhere(),
+    }
+
+
+GROUPS = {
+    "colour-digits": of_conditions,
+    "colormnist": of_conditions,
+    "digits": of_label_free,
+    "scene": of_views,
+    "biased-digits": of_biases,
+}
+"""The groups, each with the hypotheses that name its methods."""
 
 
 def verdict(holds: NDArray[np.bool_]) -> str:
@@ -172,14 +225,14 @@ def finals_of(group: str) -> Path:
 
 
 def keep_finals(group: Group, store: ResultsStore, file: Path) -> None:
-    """Write the test accuracies of the group's final runs, and of their untrained encoders, into a file."""
+    """Write the test scores of the group's final runs, and of their untrained encoders, into a file."""
     rows = [
         {
             "method": method,
             "trial": row["trial"],
             "seed": row["seed"],
-            "accuracy": row["metric.test.accuracy"],
-            "untrained": row["metric.test.untrained_accuracy"],
+            "score": row[f"metric.test.{measure_of(study)}"],
+            "untrained": row[f"metric.test.untrained_{measure_of(study)}"],
         }
         for method, study in group.studies.items()
         for row in store.trials(study.study + FINAL_SUFFIX).to_pylist()
@@ -189,8 +242,13 @@ def keep_finals(group: Group, store: ResultsStore, file: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), file)
 
 
+def measure_of(study: Tried) -> str:
+    """Return what a study selects by, without the split; which compares its final runs too."""
+    return study.metric.removeprefix(VALIDATION)
+
+
 class Finals:
-    """The test accuracies of final runs, by method, trial and seed."""
+    """The test scores of final runs, by method, trial and seed."""
 
     def __init__(self, group: Group, file: Path) -> None:
         self._group = group
@@ -201,7 +259,7 @@ class Finals:
         study = self._group.studies[method]
         return int(study.trial[chosen_place(study.select, budget)])
 
-    def scores(self, method: str, budget: int, column: str = "accuracy") -> dict[int, float]:
+    def scores(self, method: str, budget: int, column: str = "score") -> dict[int, float]:
         """Return the scores by seed of the configuration that the first `budget` trials chose."""
         trial = self.trial(method, budget)
         return {
