@@ -224,7 +224,9 @@ def full_name(
             f"allowed: {', '.join(known)}"
         )
     error = unknown_name("metric", given, [*known, *plugin_names("metric")])
-    raise InputError(f"{error} So {method.name} is scored on {spec.name}.")
+    raise InputError(
+        f"{error} These are the metrics of {method.name} on {spec.name}; `contrasweep metrics` describes all."
+    )
 
 
 def scores_own_classifier(method: Declaration, spec: DatasetFacts) -> bool:
