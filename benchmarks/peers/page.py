@@ -4,6 +4,7 @@ python -m benchmarks.peers.page
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
@@ -22,8 +23,10 @@ PAGE: Final = DOCS / "peers.md"
 RECORDS: Final = DOCS / "peers.parquet"
 FIGURE: Final = DOCS / "images" / "peers.png"
 CHANCE: Final = ("random, ASHA", "random")
-DRAWN_FROM: Final = 0.15
+DRAWN_FROM: Final = 0.2
 """Before this share of the budget, few searches have a trial that has ended."""
+IN_A_ROW: Final = 2
+"""Recordings in a row of the figure."""
 
 
 def main() -> None:
@@ -143,25 +146,25 @@ def _bold(text: str, yes: bool) -> str:
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
-    """Draw the mean score by the share of the budget: a column for each recording, a row for each workers."""
+    """Draw the mean score by the share of the budget: two recordings in a row, each by trials at once."""
     plain = [one for one in records if not one.setting.earlier]
     names = list(dict.fromkeys(one.setting.recording for one in plain))
     workers = sorted({one.setting.workers for one in plain})
-    figure = Figure(figsize=(3.0 * len(names), 2.7 * len(workers) + 0.5), layout="constrained")
-    grid = figure.subplots(len(workers), len(names), sharex=True, sharey="col", squeeze=False)
-    for row, at_once in zip(grid, workers, strict=True):
-        for axes, name in zip(row, names, strict=True):
-            own = [one for one in plain if one.setting.recording == name and one.setting.workers == at_once]
-            _draw_lines(axes, own)
-            axes.set_ylim(_limits([one for one in plain if one.setting.recording == name]))
-        row[0].set_ylabel(f"{at_once} trials at once\nscore on other seeds, %")
-    for axes, name in zip(grid[0], names, strict=True):
-        axes.set_title(name, fontsize=10)
-    for axes in grid[-1]:
-        axes.set_xlabel("share of the budget")
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    rows, columns = -(-len(names) // IN_A_ROW), IN_A_ROW * len(workers)
+    figure = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for panel, (name, at_once) in zip(panels, product(names, workers), strict=False):
+        of_recording = [one for one in plain if one.setting.recording == name]
+        _draw_lines(panel, [one for one in of_recording if one.setting.workers == at_once])
+        panel.set_ylim(_limits(of_recording))
+        panel.set_title(f"{name}, {at_once} at once", fontsize=10)
+        panel.xaxis.set_major_formatter(PercentFormatter(1.0))
+    for panel in panels[len(names) * len(workers) :]:
+        panel.set_axis_off()
+    figure.supxlabel("share of the budget", fontsize=10)
+    figure.supylabel("score on other seeds, %", fontsize=10)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
 
 
