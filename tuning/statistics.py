@@ -170,7 +170,8 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
     (encoder, of_encoder), *others = scores.items()
     found = []
     for reference, of_reference in others:
-        pairs = [(of_encoder[seed], of_reference[seed]) for seed in of_reference if seed in of_encoder]
+        shared = [(of_encoder[seed], of_reference[seed]) for seed in of_reference if seed in of_encoder]
+        pairs = [pair for pair in shared if all(map(math.isfinite, pair))]
         difference = seed_by_seed(of_encoder, of_reference)
         if difference is not None:
             found.append((reference, difference, _paired_p(pairs, difference)))
@@ -195,10 +196,11 @@ def holm(ps: Sequence[float]) -> list[float]:
 def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> float | None:
     if difference.std is None:
         return None
-    # Equal differences of scores differ by rounding, which is no spread.
-    if difference.std <= 1e-12 * max(1.0, abs(difference.mean)):
+    # Equal scores, and equal differences of scores, differ by rounding, which is neither gain nor spread.
+    rounding = 1e-12 * max(abs(score) for pair in pairs for score in pair)
+    if difference.std <= rounding:
         # scipy divides by it: without spread there is either no difference at all, or one beyond doubt.
-        return 1.0 if difference.mean == 0 else 0.0
+        return 1.0 if abs(difference.mean) <= rounding else 0.0
     from scipy import stats
 
     own, other = zip(*pairs, strict=True)

@@ -85,6 +85,15 @@ def test_parquet_with_columns_of_its_own_says_the_same_as_csv(verify: Verify, tm
     assert (result.output, result.exit_code) == (expected, 1)
 
 
+def test_nan_in_parquet_is_no_untrained_score(verify: Verify) -> None:
+    verify([TRUE])
+    runs = pyarrow.csv.read_csv("runs.csv")
+    runs = runs.append_column("untrained", pa.array([float("nan")] * len(runs)))
+    pq.write_table(runs, "runs.parquet")
+    result = CliRunner().invoke(app, ["verify", "claims.yaml", "runs.parquet"])
+    assert "| Ours is better. | holds |" in result.output
+
+
 def test_fewer_than_five_seeds_are_undecided_and_said_to_be_too_few(verify: Verify) -> None:
     few = HEADER + "".join(line + "\n" for line in RUNS.splitlines()[1:] if ",1," in line or ",2," in line)
     result = verify([TRUE], few)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from contrasweep.tuning.results.final_runs import scores_by_seed
+from contrasweep.tuning.results.final_runs import scores_by_seed, summarise_runs
 from contrasweep.tuning.statistics import Summary, compare_first, holm, mean_interval
 
 
@@ -48,6 +48,23 @@ def test_rounding_is_no_spread() -> None:
     (row,) = compare_first({"a": {1: 0.4, 2: 0.3}, "b": {1: 0.3, 2: 0.2}})
     assert row.difference.std != 0
     assert row.p == 0.0
+    (row,) = compare_first({"a": {0: 0.1 + 0.2, 1: 0.3, 2: 0.7}, "b": {0: 0.3, 1: 0.3, 2: 0.7}})
+    assert row.difference.mean != 0
+    assert row.p == 1.0
+
+
+def test_a_score_that_is_no_number_concerns_its_own_comparison_only() -> None:
+    first = {seed: 0.9 + seed / 100 for seed in range(5)}
+    third = {seed: 0.7 + seed**2 / 1000 for seed in range(5)}
+    second = third | {0: math.nan}
+    for others in ({"b": second, "c": third}, {"c": third, "b": second}):
+        rows = {row.reference: row for row in compare_first({"a": first, **others})}
+        (alone,) = compare_first({"a": first, "c": third})
+        assert rows["b"].difference.n == 4
+        assert rows["b"].p is not None
+        assert 0 < rows["b"].p < 1
+        assert alone.p is not None
+        assert rows["c"].p_holm == pytest.approx(2 * alone.p)
 
 
 def test_scores_of_several_studies() -> None:
@@ -64,3 +81,28 @@ def test_scores_of_several_studies() -> None:
     }
     rows += [row("other-final", 0, seed, 0.8, 0.1) for seed in (1, 2)]
     assert list(scores_by_seed(rows))[-2:] == ["untrained", "untrained of other"]
+
+
+def test_networks_of_one_study_have_their_own_untrained_encoders() -> None:
+    def row(trial: int, seed: int, untrained: float) -> dict[str, object]:
+        found = {"study": "one-final", "method": "infonce", "trial": trial, "seed": seed}
+        return found | {"metric.test.accuracy": 0.9, "metric.test.untrained_accuracy": untrained}
+
+    rows = [row(trial, seed, 0.5 + seed / 10 + (trial == 4) / 100) for trial in (3, 4, 5) for seed in (1, 2)]
+    found = scores_by_seed(rows)
+    assert list(found)[-2:] == ["untrained", "untrained of trial 4"]
+    assert found["untrained"] == pytest.approx({1: 0.6, 2: 0.7})
+    assert found["untrained of trial 4"] == pytest.approx({1: 0.61, 2: 0.71})
+
+
+def test_studies_may_have_different_scores() -> None:
+    def row(study: str, **scores: float) -> dict[str, object]:
+        found = {"study": f"{study}-final", "method": "infonce", "trial": 0, "seed": 1}
+        return found | {f"metric.test.{name}": score for name, score in scores.items()}
+
+    few = row("few", accuracy=0.8, untrained_accuracy=0.5)
+    more = row("more", accuracy=0.9, rankme=7.0, untrained_accuracy=0.5, untrained_rankme=3.0)
+    for rows in ([few, more], [more, few]):
+        *trained, untrained = summarise_runs(rows)
+        assert {len(one.scores) for one in trained} == {1, 2}
+        assert {name: one.mean for name, one in untrained.scores.items()} == {"accuracy": 0.5, "rankme": 3.0}

@@ -14,6 +14,7 @@ from contrasweep.tuning.sensitivity.comparison import (
     equal_budget,
     mean_ranks,
     method_ranks,
+    method_tests,
     paired_tests,
     seed_tests,
     wins,
@@ -238,6 +239,27 @@ def test_ranks_take_methods_over_datasets() -> None:
     assert found.blocks == 6
     fewer = method_ranks(EqualBudget(4, tuple(s for s in studies if s.dataset != "data0")[:-1], (), ()))
     assert fewer == TooFew(4, 5, "datasets that all methods have a study of")
+
+
+def test_methods_are_not_compared_across_metrics() -> None:
+    studies = [
+        StudyAtBudget(f"{m}-{d}", m, f"data{d}", metric, 9, 9, 3, 1.0, 1.0, level + d / 100, 0.0, 1.0)
+        for m, metric, level in (
+            ("first", "val.accuracy", 0.9),
+            ("second", "val.colour_mse", 105.0),
+            ("third", "val.accuracy", 0.8),
+            ("third", "val.colour_mse", 100.0),
+        )
+        for d in range(6)
+    ]
+    compared = EqualBudget(4, tuple(studies), (), ())
+    found = method_tests(compared)
+    assert not isinstance(found, TooFew)
+    assert {(one.first, one.second): round(one.difference, 9) for one in found} == {
+        ("first, val.accuracy", "third, val.accuracy"): 0.1,
+        ("second, val.colour_mse", "third, val.colour_mse"): 5.0,
+    }
+    assert method_ranks(compared) == TooFew(0, 5, "datasets that all methods have a study of")
 
 
 def test_holm_by_hand() -> None:

@@ -1,6 +1,7 @@
 """`contrasweep stability`: from stored studies to its tables and pages, and what it refuses."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.best_config import load_best
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.stability.tried import read_tried
+from contrasweep.tuning.store import ResultsStore
 from tests.studies import SPACE, PlannedStudy, Run, WrittenStudy, make_record, scored
 
 METRICS = ("val.ridge_accuracy", "val.accuracy", "val.report_accuracy")
@@ -198,3 +201,36 @@ def test_what_the_first_trials_choose_is_written_for_final_runs(tmp_path: Path) 
     assert load_best(folder / "infonce-2.yaml").trial == 1
     assert load_best(folder / "infonce-4.yaml").trial == 3
     assert load_best(folder / "infonce-9.yaml").trial == 7
+
+
+def test_a_trial_may_be_chosen_that_only_other_trials_of_its_study_beat(tmp_path: Path) -> None:
+    """Eight trials ended in both studies; in one of them five better ones did too."""
+    for method, running in (("fair-cclk", ()), ("infonce", range(8, 13))):
+        plan = plan_sweep(
+            method, "colour-digits", epochs=1, results=tmp_path, name=method, scheduler="none",
+            values={"validation.halves": True},
+        )  # fmt: skip
+        runs = [run(place, 0.0, "running" if place in running else "completed") for place in range(13)]
+        PlannedStudy(plan).write(
+            *(replace(one, values={"optimizer.lr": 0.02 + place / 99}) for place, one in enumerate(runs))
+        )
+    folder = tmp_path / "choices"
+    code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "1", "--choices", str(folder))
+    assert code == 0, told
+    assert {load_best(path).trial for path in folder.iterdir()} == {0}
+
+
+def test_encoders_that_begin_differently_have_no_common_untrained_score(tmp_path: Path) -> None:
+    """Every second trial has another network."""
+    for method in ("fair-cclk", "infonce"):
+        runs = [run(place, 0.0) for place in range(COUNT)]
+        if method == "infonce":
+            before = {"val.accuracy": 0.8, "val.report_accuracy": 0.75}
+            runs = [
+                replace(one, curve=one.curve | {0: before}) if n % 2 else one for n, one in enumerate(runs)
+            ]
+        record = make_record(method, space=SPACE, metrics=METRICS, method=method)
+        WrittenStudy(tmp_path, record).write(DEFAULTS, *runs)
+    alike, mixed = read_tried(ResultsStore(tmp_path), ["fair-cclk", "infonce"])
+    assert alike.untrained == pytest.approx(0.45)
+    assert math.isnan(mixed.untrained)

@@ -108,6 +108,21 @@ def test_the_deviation_of_large_numbers_is_not_lost_in_their_squares() -> None:
     assert verdict('row["far"].acc.std > 0', same).status == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("check", "status"),
+    [
+        ('row["more"].acc - row["few"].acc <= 0.7', "holds"),
+        ('row["more"].acc - row["few"].acc > 0.7', "undecided"),
+        ('(row["few"].acc + row["few"].acc + row["few"].acc) / 3 > row["few"].acc', "undecided"),
+        ('row["more"].acc > row["few"].acc', "holds"),
+    ],
+)
+def test_rounding_decides_nothing(check: str, status: str) -> None:
+    few = [88.1, 88.9, 88.4, 87.3, 88.6, 87.7]
+    cells: Cells = {("few", "acc"): few, ("more", "acc"): [one + 0.7 for one in few]}
+    assert verdict(check, cells).status == status
+
+
 def test_curves_of_facts_that_do_not_cross_decide_nothing() -> None:
     names = ("up", "down")
     curves = {name: tuple(Place((f"k{x}", name), float(x)) for x in (1, 2, 3)) for name in names}

@@ -1,5 +1,6 @@
 """Final runs: reading them from the store, and their scores beside those of the untrained encoders."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
 _UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
+SAME = 1e-6
+"""The largest relative difference between scores of the same untrained network."""
 _Row = Mapping[str, Any]
 TrialSeed = tuple[int, int]
 """The trial and the seed of a final run."""
@@ -122,7 +125,7 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
         summary = _summary(name, own, prefix)
         if summary is not None:
             column = prefix + main_score(list(summary.scores))
-            found[name] = {row["seed"]: row[column] for row in own if row[column] is not None}
+            found[name] = {row["seed"]: row[column] for row in own if row.get(column) is not None}
     return found
 
 
@@ -135,6 +138,15 @@ def main_score(names: Sequence[str]) -> str:
     """Return the main test score among `names`: balanced accuracy, else accuracy, else the first."""
     preferred = [name for name in ("balanced_accuracy", "accuracy") if name in names]
     return [*preferred, *names][0]
+
+
+def same_network(one: Mapping[Any, float], other: Mapping[Any, float]) -> bool:
+    """Return whether untrained scores are those of one network: they agree wherever both have one.
+
+    Scores that share no seed say nothing, so they count as those of two networks.
+    """
+    shared = one.keys() & other.keys()
+    return bool(shared) and all(math.isclose(one[key], other[key], rel_tol=SAME) for key in shared)
 
 
 def _groups(rows: Sequence[_Row]) -> list[tuple[str, list[_Row], str]]:
@@ -153,28 +165,46 @@ def _by_configuration(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 
 
 def _untrained(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
-    """One row a seed for each distinct untrained encoder; studies with the same network share one."""
-    columns = [name for row in rows[:1] for name in row if name.startswith(_UNTRAINED_METRICS)]
-    by_study: dict[str, dict[int, _Row]] = {}
-    for row in rows:
-        if any(row[column] is not None for column in columns):
-            by_study.setdefault(str(row.get("study")), {})[row["seed"]] = row
+    """One row a seed for each distinct untrained encoder; configurations with the same network share one."""
+    networks: list[tuple[str, int, dict[tuple[int, str], float]]] = []
+    for (study, trial), scores in _untrained_scores(rows).items():
+        held = next((one for *_, one in networks if same_network(one, scores)), None)
+        if held is None:
+            networks.append((study, trial, scores))
+        else:
+            held.update(scores | held)
     found: dict[str, list[_Row]] = {}
-    seen: list[dict[int, list[Any]]] = []
-    for study, by_seed in by_study.items():
-        scores = {seed: [row[column] for column in columns] for seed, row in by_seed.items()}
-        if any(scores.items() <= other.items() for other in seen):
-            continue
-        seen.append(scores)
-        name = UNTRAINED if len(seen) == 1 else f"{UNTRAINED} of {study.removesuffix(FINAL_SUFFIX)}"
-        found[name] = list(by_seed.values())
+    for place, (study, trial, scores) in enumerate(networks):
+        by_seed: dict[int, dict[str, Any]] = {}
+        for (seed, column), score in scores.items():
+            by_seed.setdefault(seed, {"seed": seed})[column] = score
+        found[_network_name(study, trial, [name for name, *_ in networks[:place]])] = [*by_seed.values()]
     return found
 
 
+def _untrained_scores(rows: Sequence[_Row]) -> dict[tuple[str, int], dict[tuple[int, str], float]]:
+    """Return the untrained scores of each study and trial, by seed and column."""
+    found: dict[tuple[str, int], dict[tuple[int, str], float]] = {}
+    for row in rows:
+        for column, score in row.items():
+            if column.startswith(_UNTRAINED_METRICS) and score is not None:
+                own = found.setdefault((str(row.get("study")), row["trial"]), {})
+                own[row["seed"], column] = score
+    return found
+
+
+def _network_name(study: str, trial: int, earlier: Sequence[str]) -> str:
+    """Name an untrained encoder by its study, or by its trial where the study has one already."""
+    if not earlier:
+        return UNTRAINED
+    of_study = f" of {study.removesuffix(FINAL_SUFFIX)}" if set(earlier) != {study} else ""
+    return f"{UNTRAINED} of trial {trial}{of_study}" if study in earlier else f"{UNTRAINED}{of_study}"
+
+
 def _summary(name: str, rows: Sequence[_Row], prefix: str) -> FinalSummary | None:
-    columns = [column for row in rows[:1] for column in row if column.startswith(prefix)]
+    columns = dict.fromkeys(column for row in rows for column in row if column.startswith(prefix))
     found = {
-        column.removeprefix(prefix): summarise(row[column] for row in rows)
+        column.removeprefix(prefix): summarise(row.get(column) for row in rows)
         for column in columns
         if not column.removeprefix(prefix).startswith(_UNTRAINED)
     }

@@ -214,16 +214,23 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
 
 
 def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
-    """Return the mean ranks of methods over datasets, by expected best score with the common budget."""
-    columns = _by_method(compared)
+    """Return the mean ranks of methods over datasets, by expected best score with the common budget.
+
+    Ranks are among the scores of one dataset and metric.
+    """
+    columns: dict[str, dict[tuple[str, str], float]] = {}
+    for metric, of_metric in _by_metric(compared).items():
+        for method, by_dataset in of_metric.items():
+            own = columns.setdefault(method, {})
+            own.update({(dataset, metric): score for dataset, score in by_dataset.items()})
     methods = sorted(columns)
-    datasets = {one.dataset: None for one in compared.studies}
-    whole = [dataset for dataset in datasets if all(dataset in columns[method] for method in methods)]
+    blocks = dict.fromkeys((one.dataset, one.metric) for one in compared.studies)
+    whole = [block for block in blocks if all(block in columns[method] for method in methods)]
     if len(methods) < 3:
         return TooFew(len(methods), 3, "methods")
     if len(whole) < enough.BLOCKS:
         return TooFew(len(whole), enough.BLOCKS, "datasets that all methods have a study of")
-    return mean_ranks(methods, np.array([[columns[m][dataset] for m in methods] for dataset in whole]))
+    return mean_ranks(methods, np.array([[columns[m][block] for m in methods] for block in whole]))
 
 
 def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
@@ -243,18 +250,26 @@ def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
 
 
 def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
-    """Test each two methods over the datasets that both have a study of."""
-    return paired_tests([_by_method(compared)], "datasets")
+    """Test each two methods over the datasets that both have a study of, for each metric by itself."""
+    by_metric = _by_metric(compared)
+    if len(by_metric) == 1:
+        return paired_tests(list(by_metric.values()), "datasets")
+    named = [{f"{m}, {metric}": own for m, own in found.items()} for metric, found in by_metric.items()]
+    return paired_tests(named, "datasets")
 
 
-def _by_method(compared: EqualBudget) -> dict[str, dict[str, float]]:
-    """Return method to dataset to expected best score: the mean over the studies of the pair."""
-    found: dict[str, dict[str, list[float]]] = {}
+def _by_metric(compared: EqualBudget) -> dict[str, dict[str, dict[str, float]]]:
+    """Return metric to method to dataset to expected best score: the mean over the studies of all three."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
     # By dataset first: the order in which pairs of methods are tested follows from it.
     datasets = list(dict.fromkeys(one.dataset for one in compared.studies))
     for one in sorted(compared.studies, key=lambda one: datasets.index(one.dataset)):
-        found.setdefault(one.method, {}).setdefault(one.dataset, []).append(one.expected)
-    return {m: {d: float(np.mean(v)) for d, v in of_one.items()} for m, of_one in found.items()}
+        of_method = found.setdefault(one.metric, {}).setdefault(one.method, {})
+        of_method.setdefault(one.dataset, []).append(one.expected)
+    return {
+        metric: {m: {d: float(np.mean(v)) for d, v in own.items()} for m, own in of_metric.items()}
+        for metric, of_metric in found.items()
+    }
 
 
 def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:

@@ -32,7 +32,9 @@ def write_choices(
     """
     texts = {}
     for study in studies:
-        by_number = {one.trial: one for one in best_trials(store, study.study, top=len(study) + 1)}
+        # Of paired studies, `study` holds the common trials only: the best of all of them are asked for.
+        tried = len(store.trials(study.study))
+        by_number = {one.trial: one for one in best_trials(store, study.study, top=tried)}
         completed = [trial in by_number for trial in study.trial.tolist()]
         select = np.where(completed, study.select, -np.inf)
         for budget in budgets:

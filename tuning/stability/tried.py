@@ -1,6 +1,6 @@
 """What a study tried: configurations, each with the score that chooses and the one that reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.metrics import report_form
 from contrasweep.tuning.results.best import merit, merit_name
+from contrasweep.tuning.results.final_runs import same_network
 from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
@@ -43,7 +44,8 @@ class Tried:
         trial: the numbers of the trials, (n,).
         values: their searched values.
         select, report: their scores, (n,). A failed trial counts as the worst completed one.
-        untrained: the report score of the untrained encoder; NaN where it is unknown.
+        untrained: the report score of the untrained encoder; NaN where it is unknown or not the same in all
+            trials.
         again: the report scores of the same configurations on other seeds, (seeds, n); NaN where there is
             none.
         failed: how many trials failed.
@@ -145,6 +147,7 @@ def _read(store: ResultsStore, study: str) -> Tried:
     ended = [one for one in outcomes if one.status in ("completed", "failed")]
     select = np.array([_score(one, record.metric) for one in ended], dtype=np.float64)
     reported = np.array([_score(one, report) for one in ended], dtype=np.float64)
+    completed = [one for one in ended if one.status == "completed"]
     lost = ~(np.isfinite(select) & np.isfinite(reported))
     if lost.all():
         raise InputError(f"study {study}: no trial besides the defaults has a score")
@@ -158,7 +161,7 @@ def _read(store: ResultsStore, study: str) -> Tried:
         values=tuple(_searched(record, one.values) for one in ended),
         select=np.where(lost, select[~lost].min(), select),
         report=np.where(lost, reported[~lost].min(), reported),
-        untrained=_untrained(tables.epochs, record, report),
+        untrained=_untrained(tables.epochs, record, report, (one.trial for one in completed)),
         again=np.zeros((0, len(ended))),
         failed=int(np.count_nonzero(lost)),
         left_out=len(outcomes) - len(ended),
@@ -187,11 +190,16 @@ def _score(one: TrialOutcome, metric: str) -> float | None:
     return merit_of(one, metric) if one.status == "completed" else None
 
 
-def _untrained(epochs: pa.Table, record: StudyRecord, metric: str) -> float:
+def _untrained(epochs: pa.Table, record: StudyRecord, metric: str, completed: Iterable[int]) -> float:
+    """Return the score of the untrained encoder; NaN where it is unknown, or the trials have several."""
     if f"metric.{metric}" not in epochs.column_names:
         return np.nan
-    mean = untrained_mean(untrained_scores(epochs, record, metric))
-    return np.nan if mean is None else merit(metric, mean)
+    by_trial = untrained_scores(epochs, record, metric)
+    scores = {trial: by_trial[trial] for trial in completed if trial in by_trial}
+    mean = untrained_mean(scores)
+    if mean is None or not same_network(scores, dict.fromkeys(scores, mean)):
+        return np.nan
+    return merit(metric, mean)
 
 
 def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> list[Tried]:

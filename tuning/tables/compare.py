@@ -7,12 +7,9 @@ from typing import Literal
 
 from contrasweep.search_spaces.tables import Cell
 from contrasweep.tuning.results.best import NOT_BEATEN, beats
-from contrasweep.tuning.results.final_runs import UNTRAINED
+from contrasweep.tuning.results.final_runs import UNTRAINED, same_network
 from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
 from contrasweep.tuning.tables.results import TableResults
-
-SAME = 1e-6
-"""The largest relative difference between scores of the same untrained network."""
 
 Method = Literal["Welch", "ours alone", ""]
 
@@ -159,19 +156,14 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
 
 
 def _untrained(results: TableResults, column: str) -> list[tuple[list[str], dict[int | None, float]]]:
-    """Return groups of rows with their untrained scores by seed; rows with the same network form a group.
-
-    Two rows have the same network if their scores agree on every seed that they share. Rows that share no
-    seed stay apart.
-    """
+    """Return groups of rows with their untrained scores by seed; rows with the same network form a group."""
     groups: list[tuple[list[str], dict[int | None, float]]] = []
     for row in results.table.row_names:
         own = {s: v.untrained for s, v in results.of(row, column).items() if v.untrained is not None}
         if not own:
             continue
         for rows, scores in groups:
-            shared = own.keys() & scores.keys()
-            if shared and all(math.isclose(scores[s], own[s], rel_tol=SAME) for s in shared):
+            if same_network(scores, own):
                 rows.append(row)
                 scores.update(own)
                 break

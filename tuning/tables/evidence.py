@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from contrasweep.tuning.statistics import student_interval
 from contrasweep.tuning.tables.statements import All, Comparison, Statement, comparisons
 
+ROUNDING = 1e-12
+"""What is smaller than this, relative to the numbers that it comes from, is rounding."""
 ERROR = 0.05
 """The rate at which a statement that is false is called supported, and a true one contradicted, at most."""
 
@@ -120,6 +122,8 @@ def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
 def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     """Return the jackknife's estimate of the margin and its standard error, `(R,)` each."""
     margins = np.asarray(comparison.margin, dtype=float)
+    # What is left of two equal numbers by rounding is no margin.
+    margins = np.where(np.abs(margins) <= ROUNDING * comparison.scale, 0.0, margins)
     # A comparison of facts beside runs is alike in every sample.
     margins = np.broadcast_to(margins, seeds + 1) if margins.size == 1 else margins
     margins = margins.reshape(-1, seeds + 1)
@@ -127,7 +131,7 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
         pseudo = seeds * margins[:, :1] - (seeds - 1) * margins[:, 1:]
         error = pseudo.std(axis=1, ddof=1) / math.sqrt(seeds)
         # What is alike in every sample has no spread but the rounding of its sums.
-        error[np.ptp(margins, axis=1) <= 1e-12 * np.abs(margins).max(axis=1)] = 0.0
+        error[np.ptp(margins, axis=1) <= ROUNDING * np.abs(margins).max(axis=1)] = 0.0
     return pseudo.mean(axis=1), error
 
 

@@ -157,7 +157,7 @@ def _polynomial(degree: int, curve: Curve) -> Statement:
         explained = 1 - (rest**2).sum(axis=1) / (spread**2).sum(axis=1)
     kind = {1: "line", 2: "parabola"}[degree]
     text = f"a {kind} explains {STRAIGHT:.0%} of the variance of {curve.name}"
-    return Comparison(text, explained - STRAIGHT, strict=False)
+    return Comparison(text, explained - STRAIGHT, 1.0, strict=False)
 
 
 def top_at(curve: Curve, x: float, y: float) -> Statement:

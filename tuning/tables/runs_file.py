@@ -54,6 +54,8 @@ def read_runs(path: Path) -> dict[str, tuple[RunValue, ...]]:
         for key in ("row", "column"):
             if not line[key]:
                 raise InputError(f"{path}: run {number} has no {key}")
+        if line.get("untrained") is not None and math.isnan(line["untrained"]):
+            line["untrained"] = None  # Writers other than pandas keep NaN for "there is none".
         run = RunValue(**line)
         _check_finite(run, f"{path}: {_told(name, run)}")
         found.setdefault(name, []).append(run)

@@ -54,6 +54,7 @@ class Comparison:
     Attributes:
         text: the comparison as a reader writes it.
         margin: positive where it is true, `(B,)` or a scalar.
+        scale: the size of the numbers that are compared; a margin far below it is rounding.
         strict: whether it is false where the margin is 0.
         same_within: two measured numbers count as equal if they differ by at most this; None where the
             comparison has a bound of its own.
@@ -61,6 +62,7 @@ class Comparison:
 
     text: str
     margin: Values
+    scale: float
     strict: bool = True
     same_within: float | None = None
 
@@ -159,7 +161,15 @@ def compare(sign: str, left: Number, right: Number) -> Statement:
     within = None
     if not left.constant and not right.constant:
         within = _margin_of_sum(left, right)
-    return Comparison(f"{left.text} {sign} {right.text}", left.values - right.values, sign == ">", within)
+    scale = max(_size(left.values), _size(right.values))
+    text, margin = f"{left.text} {sign} {right.text}", left.values - right.values
+    return Comparison(text, margin, scale, strict=sign == ">", same_within=within)
+
+
+def _size(values: Values) -> float:
+    """Return the largest absolute value that is finite, 0 if there is none."""
+    sizes = np.abs(np.asarray(values, dtype=float))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def every(*parts: Statement) -> Statement:
