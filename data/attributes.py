@@ -7,6 +7,7 @@ Source: Tsai et al., "Learning Weakly-supervised Contrastive Representations" (I
 turns the 7 discrete attributes of UT-Zappos50K into 126 Bernoulli ones.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,8 @@ def read_attributes(
 
     Raises:
         ValueError: the file is not a table (see `read_text_table`), lacks a column or rows of ``images``, or
-            has two rows of one image, or a cell of a binary column is not binary; the message names them.
+            has two rows of one image, a cell of a binary column is not binary, or ``images`` has a name
+            twice; the message names them.
     """
     table = read_text_table(path) if table is None else table
     listed = column_of(table, image_column, path).texts()
@@ -77,6 +79,12 @@ def read_attributes(
         columns += found.values()
     if not names:
         raise ValueError(f"{path} has no attributes besides {image_column!r}")
+    twice = [] if images is None else [name for name, count in Counter(images).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"images: {few_quoted(twice)} given more than once; name images so that each has a row of its "
+            "own, for example with their folder"
+        )
     rows = rows_of(listed, images, path)
     values = torch.from_numpy(np.stack(columns, axis=1))[rows].float()
     return Attributes(tuple(listed[row] for row in rows.tolist()), tuple(names), values)

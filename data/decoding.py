@@ -61,6 +61,7 @@ def read_header(encoded: bytes) -> ImageHeader:
     try:
         with _opened(encoded) as image:
             _check_shape(image.height, image.width)
+            _check_depth(image)
             return ImageHeader(image.height, image.width, 1 if image.mode in _GREY_MODES else 3)
     except _DECODING_ERRORS as error:
         raise CorruptImage(_reason(error, encoded)) from error
@@ -121,7 +122,8 @@ def _decode(encoded: bytes, channels: int) -> Tensor:
 
     with _opened(encoded) as image:
         _check_shape(image.height, image.width)
-        if image.mode.startswith("I;16"):
+        _check_depth(image)
+        if image.mode.startswith("I"):
             # Pillow would cut off levels above 255 instead of scaling 16 bits to 8.
             grey = torch.from_numpy(np.asarray(image).astype(np.int32) // 257).to(torch.uint8)
             return grey.expand(channels, -1, -1).clone()
@@ -145,6 +147,13 @@ def _check_shape(height: int, width: int) -> None:
         raise ValueError(f"{shape}; allowed: at most {MOST_PIXELS:,}")
     if max(height, width) > MOST_ELONGATED * min(height, width):
         raise ValueError(f"{shape}; allowed: one side up to {MOST_ELONGATED} times as long as the other")
+
+
+def _check_depth(image: "Image") -> None:
+    # Their range is unknown; Pillow would cut off what is not in 0..255. A PNG file has 16 bits at most, and
+    # some versions of Pillow open one of 16 bits in the mode of 32.
+    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+        raise ValueError("its pixels have 32 bits; allowed: 8 or 16, so save it as one of these")
 
 
 def _jpeg_shape(encoded: bytes) -> tuple[int, int]:

@@ -16,7 +16,11 @@ from contrasweep.names import did_you_mean, nearest, unknown
 
 IMAGES, PARQUET, HUB = "image-folder", "hub-parquet", "hf"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
-FOLDERS = {"train": ("train",), "test": ("test", "val", "validation")}
+FOLDERS = {"train": ("train", "training"), "test": ("test", "testing", "val", "valid", "validation")}
+"""What the folders of a split are called, in any case; the first that is there counts."""
+
+_LIKE_TRAIN = re.compile(r"train(ing)?([ _-].*)?", re.IGNORECASE)
+_LIKE_TEST = re.compile(r"(test(ing)?|val(id|idation)?)([ _-].*)?", re.IGNORECASE)
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 """How a dataset is named on the Hugging Face hub: OWNER/NAME, or NAME."""
@@ -74,6 +78,30 @@ def is_saved(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _SAVED)
 
 
+def split_folder(place: Path, names: Iterable[str]) -> Path | None:
+    """Return the first folder in a place with one of these names, in any case; None without one."""
+    if not place.is_dir():
+        return None
+    there = sorted((one for one in place.iterdir() if one.is_dir()), key=lambda one: one.name, reverse=True)
+    by_name = {one.name.lower(): one for one in there} | {one.name: one for one in there}
+    return next((by_name[name] for name in names if name in by_name), None)
+
+
+def misread_layout(place: Path, classes: Iterable[str]) -> str:
+    """Say why these folders of a place are no classes, and what to do; empty if they may be classes.
+
+    "train_station" alone is a class; beside "test_images", "train_images" is a split.
+    """
+    names = list(classes)
+    pair = [next(filter(like.fullmatch, names), None) for like in (_LIKE_TRAIN, _LIKE_TEST)]
+    if None not in pair:
+        return f"its folders {pair[0]} and {pair[1]} look like splits: call them train and test"
+    inner = [one for one in names if split_folder(place / one, FOLDERS["train"]) is not None]
+    if len(names) == len(inner) == 1:
+        return f"its only folder {inner[0]} has a folder of training images: give path={place / inner[0]}"
+    return ""
+
+
 def _folder(given: str) -> Path | None:
     """Return the folder that the text leads to, from the working directory or under the data root."""
     try:
@@ -84,7 +112,11 @@ def _folder(given: str) -> Path | None:
 
 
 def _is_laid_out(folder: Path) -> bool:
-    return (folder / "train").is_dir() or any(folder.glob("*.parquet")) or is_saved(folder)
+    return (
+        split_folder(folder, FOLDERS["train"]) is not None
+        or any(folder.glob("*.parquet"))
+        or is_saved(folder)
+    )
 
 
 def _how_to_give(folder: Path) -> str:
@@ -95,8 +127,9 @@ def _how_to_give(folder: Path) -> str:
         return f"For what save_to_disk wrote there, type {shlex.quote(f'{HUB}:path={folder}')}."
     if any(folder.glob("*.parquet")):
         return f"For the Parquet files of this folder, type {shlex.quote(f'{PARQUET}:path={folder}')}."
-    laid_out = (folder / "train").is_dir()
-    shape = _first_shape(folder / "train" if laid_out else folder)
+    train = split_folder(folder, FOLDERS["train"])
+    laid_out = train is not None
+    shape = _first_shape(train or folder)
     size = _USUAL_SIZE if shape is None else min(*shape, _LARGEST_SIZE)
     loose = not laid_out and any(one.name.lower().endswith(EXTENSIONS) for one in folder.iterdir())
     typed = shlex.quote(_form(str(folder), str(size)) + (",labels=none" if loose else ""))

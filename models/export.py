@@ -18,7 +18,7 @@ from contrasweep.libraries import LibraryMissing, library_and_model, of_library
 from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
-from contrasweep.models.encoders.registry import build_encoder
+from contrasweep.models.encoders.registry import UnknownEncoder, build_encoder
 from contrasweep.models.encoders.weights import metadata_of
 
 FORMAT = "contrasweep-encoder-1"
@@ -113,6 +113,8 @@ def read_encoder(content: bytes, place: str) -> EncoderFile:
         return _read(content)
     except LibraryMissing as error:
         raise ValueError(f"{place}: {error}") from error
+    except UnknownEncoder as error:
+        raise ValueError(f"{place}: {error}. If a plug-in adds it, install its package here.") from error
     except (ArithmeticError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place} is not an encoder of contrasweep: {why}") from error

@@ -18,7 +18,14 @@ from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.own_folders import EXTENSIONS, FOLDERS, IMAGES, where_missing
+from contrasweep.data.own_folders import (
+    EXTENSIONS,
+    FOLDERS,
+    IMAGES,
+    misread_layout,
+    split_folder,
+    where_missing,
+)
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import (
     COLOUR_OPTION,
@@ -116,12 +123,15 @@ def _splits(root: Path, options: Options) -> _Splits:
         DatasetDamaged: the test split has a class that the training split lacks.
     """
     place = path_below(root, str(options["path"]))
-    train, test = (_folder(place, split) for split in ("train", "test"))
+    train, test = (split_folder(place, FOLDERS[split]) for split in ("train", "test"))
     if not place.is_dir():
         raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
     if train is None and test is not None:
-        raise _missing(options, f"not found: {place} has no folder {' or '.join(FOLDERS['train'])}")
+        raise _missing(options, f"not found: {place} has no folder train")
     classes, images = _listed(train or place, options)
+    misread = misread_layout(place, classes) if train is None else ""
+    if misread:
+        raise _missing(options, f"has another layout: {misread}")
     if test is None:
         kept, cut = own_test_rows(images.labels)
         return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
@@ -134,10 +144,6 @@ def _splits(root: Path, options: Options) -> _Splits:
         numbers = torch.tensor([classes.index(name) for name in own])
         unseen = replace(unseen, labels=numbers[unseen.labels])
     return _Splits(classes, images, None, unseen)
-
-
-def _folder(place: Path, split: Split) -> Path | None:
-    return next((place / name for name in FOLDERS[split] if (place / name).is_dir()), None)
 
 
 def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list[str], ListedImages]:
@@ -173,7 +179,7 @@ def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list
 def _missing(options: Options, problem: str) -> DatasetMissing:
     return DatasetMissing(
         f"dataset {IMAGE_FOLDER.full_name(options)!r} {problem}. path= holds a folder of image files for "
-        f"each class, or train and {' or '.join(FOLDERS['test'])} with such folders; with labels={NO_LABELS} "
+        f"each class, or train and test (or val) with such folders; with labels={NO_LABELS} "
         f"any tree of images. It is absolute, or under the data root (--data-root DIR or {ROOT_VARIABLE})."
     )
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
+import torch
+
 from contrasweep.libraries import of_library, unknown_encoder
 from contrasweep.models.encoders import convnets, herocon
 from contrasweep.models.encoders.bagnet import bagnet18
@@ -136,18 +138,22 @@ VECTOR_ENCODERS: Mapping[str, VectorEncoderSpec] = ENCODER_REGISTRY.of_type(Vect
 """The encoders of vectors."""
 
 
+class UnknownEncoder(ValueError):
+    """There is no encoder of this name here."""
+
+
 def encoder_spec(name: str) -> EncoderSpec:
     """Return the encoder of images `name`: one in `ENCODERS`, or `torchvision:MODEL` or `timm:MODEL`.
 
     Raises:
         LibraryMissing: the library is not installed.
-        ValueError: the name is unknown; the message has the nearest.
+        UnknownEncoder: the name is unknown; the message has the nearest.
     """
     if of_library(name):
         check_model(name)
         return EncoderSpec(name, "a network of a library", None, partial(library_encoder, name))
     if name not in ENCODERS:
-        raise ValueError(unknown_encoder(name, ENCODERS))
+        raise UnknownEncoder(unknown_encoder(name, ENCODERS))
     return ENCODERS[name]
 
 
@@ -180,6 +186,8 @@ def _check_features(spec: EncoderSpec, channels: int, image_size: int) -> None:
         if "meta" in str(error):  # It reads numbers, so it says nothing without them.
             return
         raise ValueError(f"encoder {spec.name!r} does not take {images}: {error}") from error
+    if features.dtype != torch.float32:
+        raise ValueError(f"encoder {spec.name!r} gives features of {features.dtype}; allowed: torch.float32")
     if features.shape != (1, network.width):
         raise ValueError(
             f"encoder {spec.name!r} states {network.width} features, but of {images} it gives "

@@ -100,3 +100,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")  # opening it would wait for a writer
     with pytest.raises(ValueError, match=r"pipe\.csv: is a pipe"):
         read_attributes(tmp_path / "pipe.csv")
+
+
+def test_an_image_is_named_once(table: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"'a\.png' given more than once; name images so that each has a row"
+    ):
+        read_attributes(table, ["a.png", "b.png", "a.png"], ignore=["sole"])

@@ -120,3 +120,13 @@ def test_the_shorter_side_is_resized_and_the_centre_cut_out() -> None:
     assert fit_square(image, 50).shape == (3, 50, 50)
     odd = torch.zeros(1, 7, 5, dtype=torch.uint8)
     assert fit_square(odd, 3).shape == (1, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "levels", [np.linspace(0, 1, 64, dtype=np.float32), np.arange(64, dtype=np.int32) * 900]
+)
+def test_thirty_two_bits_are_refused_by_the_header(levels: np.ndarray) -> None:
+    file = encoded(levels.reshape(8, 8), "TIFF")
+    for read in (read_header, lambda content: decode_image(content, channels=1)):
+        with pytest.raises(CorruptImage, match="its pixels have 32 bits; allowed: 8 or 16"):
+            read(file)

@@ -140,3 +140,40 @@ def test_a_test_class_that_was_never_trained_is_refused(tree: Path) -> None:
     for use in (check_available, load_test):
         with pytest.raises(DatasetDamaged, match=r"in its test split 'cta'\. Did you mean 'cat'"):
             use(NAME, tree)
+
+
+@pytest.mark.parametrize(
+    ("train", "test"), [("Train", "Test"), ("training", "valid"), ("TRAIN", "validation"), ("train", "Val")]
+)
+def test_folders_of_splits_may_have_other_usual_names(tree: Path, train: str, test: str) -> None:
+    (tree / "tree/train").rename(tree / "tree/moved")
+    (tree / "tree/moved").rename(tree / "tree" / train)
+    (tree / "tree/val").rename(tree / "tree/set")
+    (tree / "tree/set").rename(tree / "tree" / test)
+    spec = dataset_spec(NAME, tree)
+    assert (spec.class_names, spec.train_size, spec.test_size) == (("ant", "cat"), 3, 1)
+
+
+def test_splits_are_not_taken_for_classes(tree: Path) -> None:
+    (tree / "tree/train").rename(tree / "tree/train_set")
+    (tree / "tree/val").rename(tree / "tree/test_set")
+    with pytest.raises(DatasetMissing, match="train_set and test_set look like splits: call them train and"):
+        check_available(NAME, tree)
+
+
+def test_a_folder_around_the_tree_is_no_class(tree: Path) -> None:
+    (tree / "tree").rename(tree / "inner")
+    (tree / "tree").mkdir()
+    (tree / "inner").rename(tree / "tree/inner")
+    with pytest.raises(DatasetMissing, match=r"give path=.*tree/inner"):
+        check_available(NAME, tree)
+
+
+def test_a_class_may_begin_like_a_split(tree: Path) -> None:
+    (tree / "tree/train").rename(tree / "classes")
+    (tree / "tree").rename(tree / "old")
+    (tree / "classes").rename(tree / "tree")
+    (tree / "tree/ant").rename(tree / "tree/train_station")
+    for number in range(10):
+        (tree / f"tree/cat/more{number}.png").write_bytes(encoded(pixels(number)))
+    assert dataset_spec(NAME, tree).class_names == ("cat", "train_station")

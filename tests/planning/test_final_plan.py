@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +158,20 @@ def test_a_value_that_the_stored_study_has_no_column_for_is_refused(
     with pytest.raises(InputError, match=f"study searched-final has {named}"):
         _plan(replace(trial, trial=4, values=values))
     _plan(replace(trial, trial=4, values={"temperature": 1}))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": "of-a-plug-in"}, "unknown method 'of-a-plug-in'"),
+        ({"encoder.name": "of-a-plug-in"}, "unknown encoder 'of-a-plug-in'"),
+        ({"probes.metrics": ("of_a_plug_in",)}, "of_a_plug_in"),
+    ],
+)
+def test_what_is_not_installed_here_is_refused_before_anything_is_written(
+    trial: SelectedTrial, change: Mapping[str, Any], told: str, tmp_path: Path
+) -> None:
+    other = replace(trial, experiment=trial.experiment.with_values(change))
+    with pytest.raises(InputError, match=told):
+        _plan(other)
+    assert not (tmp_path / "results").exists()

@@ -119,6 +119,10 @@ class Reading(nn.Flatten):
     def forward(self, images):
         return super().forward(images / float(images.max()))
 
+class Halving(nn.Flatten):
+    def forward(self, images):
+        return super().forward(images).half()
+
 ITEM = EncoderSpec("own-net", "", None, lambda channels, size: {})
 """
 
@@ -126,6 +130,7 @@ ITEM = EncoderSpec("own-net", "", None, lambda channels, size: {})
 @pytest.mark.parametrize(
     ("network", "message"),
     [
+        ("Encoder(Halving(), 64)", r"gives features of torch\.float16; allowed: torch\.float32"),
         ("Encoder(nn.Flatten(), 32)", r"states 32 features, but of 1 x 8 x 8 images it gives \(64,\) each"),
         ("Encoder(nn.ReLU(), 64)", r"of 1 x 8 x 8 images it gives \(1, 8, 8\) each"),
         ("nn.Flatten()", r"must return an Encoder\(body, width=...\), returned Flatten"),

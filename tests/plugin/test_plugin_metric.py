@@ -175,6 +175,12 @@ def test_what_it_returns_is_a_number_of_finite_features(monkeypatch: pytest.Monk
     assert scored_by(lambda features: torch.tensor(2)) == {NAME: 2.0}
     with pytest.raises(WrongReturn, match=f"the metric {NAME} must return a number, returned Tensor"):
         scored_by(lambda features: features)
+    state = torch.random.get_rng_state()
+    draws = [scored_by(lambda features: torch.rand(())) for _ in range(2)]
+    assert draws[0] == draws[1]  # what a metric draws follows from the run's seed
+    assert torch.equal(torch.random.get_rng_state(), state)
+    with pytest.raises(WrongReturn, match="returned int"):
+        scored_by(lambda features: 10**400)
     with pytest.raises(WrongReturn, match="returned NoneType"):
         scored_by(lambda features: None)
     with torch.no_grad():

@@ -68,8 +68,11 @@ def test_a_package_holds_what_its_project_file_names(packages: list[Path]) -> No
     ("kind", "name", "says"),
     [
         ("metod", "mine", "Did you mean 'method'?"),
-        ("method", "infonce", "there is a method 'infonce' already"),
-        ("dataset", "digits", "there is a dataset 'digits' already"),
+        ("method", "infonce", "the method 'infonce' is there already"),
+        ("dataset", "digits", "the dataset 'digits' is there already"),
+        ("metric", "class", "'class' is a word of Python"),
+        ("method", "none", "'none' is a word of Python"),
+        ("method", "path", "'path' is a name that the code of the package imports"),
         ("encoder", "My Net", "given 'My Net'"),
         ("encoder", "3d", "begins with a letter"),
         ("metric", "my-score", "single underscores"),

@@ -90,6 +90,11 @@ def test_without_a_completed_trial_there_is_no_best(study: _Study) -> None:
     study.add(0, 0.9, status="stopped")
     with pytest.raises(SweepFailed, match="no trial of study study-1 has completed"):
         study.best()
+    study.add(1, math.nan)
+    with pytest.raises(
+        SweepFailed, match=r"1 completed trials of study study-1 have no finite val\.accuracy"
+    ):
+        study.best()
 
 
 def test_an_unknown_study_is_refused_with_the_nearest(study: _Study) -> None:

@@ -19,6 +19,7 @@ from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
+from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
@@ -87,9 +88,9 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: no seed or too many, snapshots after every 0 epochs, no configuration, configurations of
-            several studies or results folders, a batch that does not divide among the workers, or a dataset
-            whose images have changed.
+        InputError: a method, encoder or metric that is not installed here, no seed or too many, snapshots
+            after every 0 epochs, no configuration, configurations of several studies or results folders, a
+            batch that does not divide among the workers, or a dataset whose images have changed.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
@@ -103,6 +104,7 @@ def plan_final_runs(
     results = _results_of(trials) if results is None else results
     data_root = data_root_of(data_root, trials[0].data_root if trials else None)
     for config in given:
+        check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)
         refuse_other_data(config.experiment, spec_for(config.experiment, data_root))
         refuse_other_file(config.experiment.encoder)

@@ -143,6 +143,12 @@ def best_trials(
     if not done:
         hint = resume_hint(record.method, study, store.location.uri, store.state(study))
         told = f"no trial of study {study} has completed yet, so there is no best one"
+        without = sum(one.status == "completed" for one in trial_outcomes(tables.trials, record))
+        if without:
+            told = (
+                f"{without} completed trials of study {study} have no finite {' and '.join(search.metrics)}, "
+                "so there is no best one"
+            )
         raise SweepFailed(f"{told}. {hint}" if hint else told)
     kept = _keeping(done, conditions)
     if not kept:

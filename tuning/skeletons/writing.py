@@ -1,5 +1,6 @@
 """Write the package of a new plug-in."""
 
+import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +40,8 @@ def check_new(kind: str, name: str, folder: Path) -> None:
             f"a name has small letters, digits and single dashes, and begins with a letter; given {name!r}"
         )
     if name in KINDS[kind]:
-        raise InputError(f"there is a {kind} {name!r} already: take another name")
+        raise InputError(f"the {kind} {name!r} is there already: take another name")
+    _check_code(kind, name)
     check_folder(folder, "-o")
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"-o {folder} has files in it: name a folder that is empty or not there")
@@ -59,6 +61,26 @@ def write_skeleton(kind: str, name: str, folder: Path) -> list[Path]:
         write_whole(folder / path, content)
         written.append(folder / path)
     return written
+
+
+def _check_code(kind: str, name: str) -> None:
+    """Raise InputError if the package would not run: its name is a word of Python, or one that it imports."""
+    for path, content in _rendered(kind, name).items():
+        if not path.endswith(".py"):
+            continue
+        try:
+            statements = ast.parse(content).body
+        except SyntaxError:
+            raise InputError(f"{name!r} is a word of Python: take another name") from None
+        imported = {
+            alias.asname or alias.name
+            for one in statements
+            if isinstance(one, ast.Import | ast.ImportFrom)
+            for alias in one.names
+        }
+        defined = {one.name for one in statements if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+        if imported & defined:
+            raise InputError(f"{name!r} is a name that the code of the package imports: take another name")
 
 
 def package_of(name: str) -> str:

@@ -1,6 +1,9 @@
 """The scores of an encoder that plug-ins add (`methods.added_metrics`)."""
 
+import torch
+
 from contrasweep.data import LabelledImages
+from contrasweep.data.seeds import named_seed
 from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment
@@ -29,10 +32,13 @@ def added_scores(
 
     def score(name: str) -> float:
         metric = ADDED_METRICS[name]
-        found = metric.score(features, **{one: getattr(held_out, one) for one in metric.takes})
+        # A metric may draw (a subsample, the starts of k-means): the same numbers for one seed.
+        with torch.random.fork_rng():
+            torch.manual_seed(named_seed(experiment.seed, "metric", name))
+            found = metric.score(features, **{one: getattr(held_out, one) for one in metric.takes})
         try:
             return float(found)
-        except (TypeError, ValueError, RuntimeError):
+        except (OverflowError, TypeError, ValueError, RuntimeError):
             kind = type(found).__name__
             raise WrongReturn(f"the metric {name} must return a number, returned {kind}") from None
 
