@@ -16,12 +16,16 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.fingerprint import fingerprint_of_file
+from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
 from contrasweep.names import few_quoted, unknown
 
 NO_CONDITION = "none"
+
+READ_AT_ONCE = 2**28
+"""Files of at most so many bytes are read whole before any work starts; of larger ones, the shape is."""
 
 CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
     "condition": DatasetOption(
@@ -48,7 +52,8 @@ def condition_facts(
 
     Raises:
         DatasetMissing: there is no such file.
-        DatasetDamaged: the file does not have the format of its ending, or not one row for each image.
+        DatasetDamaged: the file does not have the format of its ending, or not one row for each image, or
+            holds a value that is not finite (told here of files up to `READ_AT_ONCE`).
     """
     file = _file(root, options)
     if file is None:
@@ -59,11 +64,18 @@ def condition_facts(
             f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
             "training images; it needs a row for each, in the dataset's order"
         )
+    if file.stat().st_size <= READ_AT_ONCE:
+        _refuse_unreadable(file, images)
     return {
         "condition_dim": width,
         "condition_name": f"the rows of {file.name}",
         "fingerprint": fingerprint + fingerprint_of_file(file),
     }
+
+
+@while_unchanged(8)
+def _refuse_unreadable(file: Path, images: int) -> None:
+    read_condition(file, images)
 
 
 def training_condition(root: Path, options: Options, images: int) -> Tensor | None:

@@ -110,3 +110,12 @@ def test_cifar_takes_one_too(tmp_path: Path) -> None:
     assert train.condition is not None
     assert torch.equal(train.condition[:, 0], train.pixels[:, 0, 0, 0].float())
     assert family.read(tmp_path, "test", options).condition is None
+
+
+@pytest.mark.parametrize("name", [TREE, HUB])
+def test_values_that_are_not_finite_are_told_before_any_work(root: Path, name: str) -> None:
+    features = np.load(root / "clip.npy")
+    features[3, 0] = np.nan
+    np.save(root / "holes.npy", features)
+    with pytest.raises(DatasetDamaged, match=r"1 rows hold NaN, Inf .*the first is row 3"):
+        dataset_spec(f"{name},condition=holes.npy", root)
