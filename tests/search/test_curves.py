@@ -22,9 +22,10 @@ from contrasweep.tuning.search.curve_scores import (
 from contrasweep.tuning.search.curves import log_expected_improvement
 from contrasweep.tuning.search.looks import looks
 
+SPACE_X = {"uniform": [0.0, 1.0], "default": 0.5}
 SPACE = Space.parse(
     {
-        "x": {"uniform": [0.0, 1.0], "default": 0.5},
+        "x": SPACE_X,
         "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
         "sigma2": {"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
     }
@@ -291,3 +292,15 @@ def test_whole_numbers_of_a_wide_range_are_drawn_as_they_are_stored() -> None:
     values = [axes[0].value(float(code)) for code in codes[:, 0]]
     assert len(set(values)) > 150
     assert axes[0].codes(values) == pytest.approx(codes[:, 0], abs=0)
+
+
+@pytest.mark.parametrize("scale", ["int", "log_int"])
+def test_others_may_depend_on_whole_numbers_of_a_wide_range(scale: str) -> None:
+    content = {"size": {scale: [1, 300], "default": 8}, "x": SPACE_X | {"when": {"size": [1, 2, 3]}}}
+    space = Space.parse(content)
+    axes, strata = axes_of(space), strata_of(space)
+    assert sum(one.weight for one in strata) == pytest.approx(1.0)
+    small = sum(one.weight for one in strata if "x" in one.active)
+    codes = draw_codes(axes, strata, 2_000, np.random.default_rng(0))
+    assert np.isfinite(codes[:, 1]).mean() == pytest.approx(small, abs=0.03)
+    assert small == pytest.approx(3 / 300 if scale == "int" else math.log(7) / math.log(601))

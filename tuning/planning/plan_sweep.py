@@ -170,7 +170,7 @@ def plan_sweep(
     check_enough_images(experiment, root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
-    sampler = usual_sampler(metric) if sampler is None else sampler
+    sampler = usual_sampler(metric, asha_metric) if sampler is None else sampler
     sampler_of(sampler).check(remaining, len(metrics))
     _check_extremes(method, dataset, remaining, fixed, root)
     resources = resources_for(

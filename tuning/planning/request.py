@@ -69,7 +69,7 @@ def check_request(
         InputError: an argument is wrong.
     """
     check_names(method, dataset)
-    sampler = usual_sampler(rules.metric) if rules.sampler is None else rules.sampler
+    sampler = usual_sampler(rules.metric, rules.asha_metric) if rules.sampler is None else rules.sampler
     scheduler = USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler
     metric, keep, space = rules.metric, rules.keep or (), rules.space
     for what, count in (("trials", rules.trials), ("seeds", rules.seeds), ("epochs", rules.epochs)):
@@ -94,7 +94,9 @@ def check_request(
 
     remaining, settings = every_fault(settled, given)
     if scheduler == "curves":
-        _check_curves(metric, rules.asha_metric)
+        _check_curves(metric)
+    if rules.asha_metric is not None:
+        _check_asha_metric(rules.asha_metric, sampler, scheduler)
     check_halving(rules.halving(), scheduler, settings.epochs)
     for named in (metric, rules.asha_metric):
         _check_metrics(named, method, dataset, settings)
@@ -107,9 +109,9 @@ def check_request(
     return Request(given, remaining, planned, remarks, first)
 
 
-def usual_sampler(metric: str | None) -> str:
-    """Return the sampler of a search by `metric` (or several) where none is given: `curves` takes one."""
-    return "curves" if metric is None or len(names_in(metric)) == 1 else "tpe"
+def usual_sampler(metric: str | None, asha_metric: str | None) -> str:
+    """Return the sampler of a search where none is given: `curves` learns from the scores of one metric."""
+    return "curves" if asha_metric is None and (metric is None or len(names_in(metric)) == 1) else "tpe"
 
 
 def check_scheduler(name: str) -> Scheduler:
@@ -124,12 +126,21 @@ def check_scheduler(name: str) -> Scheduler:
     return found
 
 
-def _check_curves(metric: str | None, asha_metric: str | None) -> None:
+def _check_curves(metric: str | None) -> None:
     """Refuse what the model of curves does not have: it predicts one final score from its own cheap form."""
     if metric is not None and len(names_in(metric)) > 1:
         raise InputError(f"--scheduler curves takes one metric, given {metric}; asha and none take several")
-    if asha_metric is not None:
-        raise InputError(f"--asha-metric {asha_metric} goes with --scheduler asha, given curves")
+
+
+def _check_asha_metric(given: str, sampler: str, scheduler: str) -> None:
+    """Refuse a metric for `asha` alone where nothing compares by it, or the sampler would learn from it."""
+    if scheduler != "asha":
+        raise InputError(f"--asha-metric {given} goes with --scheduler asha, given {scheduler}")
+    if sampler == "curves":
+        raise InputError(
+            f"--asha-metric {given} does not go with --sampler curves, which would take its scores for early "
+            "ones of --metric; give another sampler, or none (then it is tpe)"
+        )
 
 
 def check_sampler(name: str) -> None:

@@ -91,6 +91,13 @@ class Axis:
             return np.asarray(np.diff(self.to_unit(edges)))
         return np.full(len(self.grid), 1 / len(self.grid))
 
+    def share(self, value: Scalar) -> float:
+        """Return the share of random draws of a category or a whole number."""
+        if self.is_category:
+            return 1 / len(self.choices)
+        below, above = self.to_unit([float(value) - 0.5, float(value) + 0.5])
+        return float(above - below)
+
     @property
     def has_whole_grid(self) -> bool:
         """Whether `grid` has an entry for every value."""
@@ -174,7 +181,7 @@ def strata_of(space: Space) -> tuple[Stratum, ...]:
     found = []
     for values in _branches(space):
         codes = {name: float(axes[name].codes([value])[0]) for name, value in values.items()}
-        weight = math.prod(float(axes[name].weights[axes[name].entry(code)]) for name, code in codes.items())
+        weight = math.prod(axes[name].share(value) for name, value in values.items())
         found.append(Stratum(weight, codes, frozenset(space.active(values)) & set(axes)))
     return tuple(found)
 
