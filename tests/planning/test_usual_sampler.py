@@ -1,9 +1,11 @@
-"""The sampler that a search has if none is given."""
+"""The sampler that a search has if none is given, and what is said of it."""
 
 import pytest
 
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.request import repeats
 
 
 def test_the_sampler_follows_the_number_of_metrics_unless_it_is_given() -> None:
@@ -26,3 +28,15 @@ def test_the_sampler_follows_the_number_of_metrics_unless_it_is_given() -> None:
 def test_a_metric_of_asha_s_own_is_refused_where_it_would_mislead(options: dict[str, str], told: str) -> None:
     with pytest.raises(InputError, match=told):
         plan_sweep("fair-cclk", "colour-digits", asha_metric="colour_mse", **options)
+
+
+def test_more_trials_than_configurations_are_remarked_on() -> None:
+    four = Space.parse({"a": {"choice": ["x", "y"], "default": "x"}, "b": {"choice": [0, 1], "default": 0}})
+    (remark,) = repeats(10, four)
+    assert remark.startswith("the space has 4 configurations, so 6 of 10 trials run one again")
+    assert repeats(4, four) == ()
+    assert repeats(10**6, Space.parse({"a": {"uniform": [0.0, 1.0], "default": 0.5}})) == ()
+    # So many that they cannot be counted are enough.
+    uncounted = {f"p{n}": {"choice": [0, 1], "default": 0} for n in range(60)}
+    uncounted |= {f"c{n}": {"choice": [0, 1], "default": 0, "when": {f"p{n}": [1]}} for n in range(60)}
+    assert repeats(10**6, Space.parse(uncounted)) == ()

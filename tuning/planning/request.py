@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from contrasweep.names import names_in
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Space, SpaceError
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
@@ -104,6 +104,7 @@ def check_request(
     if own is not None and own.facts is not None:
         conditions(keep, search_metrics(DECLARED_METHODS[method], own.facts, settings.probes))
     planned = _trials(rules.trials, sampler, remaining)
+    remarks += repeats(planned, remaining)
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
     return Request(given, remaining, planned, remarks, first)
@@ -229,6 +230,20 @@ def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Spac
     if not DECLARED_SAMPLERS[sampler].exhaustive:
         raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
     return space.with_levels(grid_points)
+
+
+def repeats(trials: int, space: Space) -> tuple[str, ...]:
+    """Return the remark that there are more trials than configurations; nothing if there are not."""
+    try:
+        points = space.size()
+    except SpaceError:  # too many to be counted
+        points = None
+    if points is None or trials <= points:
+        return ()
+    return (
+        f"the space has {points} configuration{'s' if points > 1 else ''}, so {trials - points} of {trials} "
+        "trials run one again, with the same scores; --sampler grid runs each once",
+    )
 
 
 def _trials(given: int | None, sampler: str, space: Space) -> int:
