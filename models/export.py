@@ -114,7 +114,8 @@ def read_encoder(content: bytes, place: str) -> EncoderFile:
     except LibraryMissing as error:
         raise ValueError(f"{place}: {error}") from error
     except UnknownEncoder as error:
-        raise ValueError(f"{place}: {error}. If a plug-in adds it, install its package here.") from error
+        advice = "If a plug-in adds it, install its package."
+        raise ValueError(f"{place} is not an encoder that can be built here: {error} {advice}") from error
     except (ArithmeticError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{place} is not an encoder of contrasweep: {why}") from error

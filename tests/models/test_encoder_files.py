@@ -15,7 +15,7 @@ from contrasweep.models import (
 )
 from contrasweep.models.encoders.given import ImageInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
-from contrasweep.models.export import multiview_encoder_bytes
+from contrasweep.models.export import multiview_encoder_bytes, read_encoder
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
@@ -130,3 +130,9 @@ def test_a_file_of_another_format_is_refused(content: bytes, tmp_path: Path) -> 
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"broken\.safetensors is not"):
         load_encoder(path)
+
+
+def test_the_network_of_a_plug_in_that_is_not_installed_is_told() -> None:
+    content = encoder_bytes(build_encoder("lenet5", 3, 32), name="of-a-plug-in", channels=3, image_size=32)
+    with pytest.raises(ValueError, match=r"built here: unknown encoder 'of-a-plug-in'.*install its package"):
+        read_encoder(content, "encoder.safetensors")
