@@ -73,7 +73,7 @@ class Group:
         return self.stable(first, second) | self.stable(second, first)
 
     def broken_elsewhere(self) -> NDArray[np.bool_]:
-        """Return in which pools some stable claim does not hold at half of it on the other seed."""
+        """Return in which pools some stable claim does not hold on the other seed, at half of the pool."""
         directed = [*self.pairs, *(pair[::-1] for pair in self.pairs)]
         broken = [self.stable(*pair) & ~self.holds_elsewhere(*pair) for pair in directed]
         return np.asarray(np.any(broken, axis=0))
@@ -243,7 +243,7 @@ def keep_finals(group: Group, store: ResultsStore, file: Path) -> None:
 
 
 def measure_of(study: Tried) -> str:
-    """Return what a study selects by, without the split; which compares its final runs too."""
+    """Return the score that a study selects by, without the split: its final runs are compared by it."""
     return study.metric.removeprefix(VALIDATION)
 
 

@@ -25,7 +25,7 @@ from contrasweep.names import few_quoted, unknown
 NO_CONDITION = "none"
 
 READ_AT_ONCE = 2**28
-"""Files of at most so many bytes are read whole before any work starts; of larger ones, the shape is."""
+"""A .npy file of at most so many bytes is read whole before any work starts; of a larger one, its header."""
 
 CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
     "condition": DatasetOption(
@@ -53,29 +53,24 @@ def condition_facts(
     Raises:
         DatasetMissing: there is no such file.
         DatasetDamaged: the file does not have the format of its ending, or not one row for each image, or
-            holds a value that is not finite (told here of files up to `READ_AT_ONCE`).
+            holds a value that is not finite (not looked for in a .npy file larger than `READ_AT_ONCE`).
     """
     file = _file(root, options)
     if file is None:
         return {"fingerprint": fingerprint}
-    rows, width = _shape(file)
+    rows, width, fault = _looked_at(file)
     if rows != images:
         raise DatasetDamaged(
             f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
             "training images; it needs a row for each, in the dataset's order"
         )
-    if file.stat().st_size <= READ_AT_ONCE:
-        _refuse_unreadable(file, images)
+    if fault:
+        raise DatasetDamaged(fault)
     return {
         "condition_dim": width,
         "condition_name": f"the rows of {file.name}",
         "fingerprint": fingerprint + fingerprint_of_file(file),
     }
-
-
-@while_unchanged(8)
-def _refuse_unreadable(file: Path, images: int) -> None:
-    read_condition(file, images)
 
 
 def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
@@ -114,13 +109,21 @@ def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tens
         raise DatasetDamaged(
             f"{path} holds a condition for {len(condition):,} images, but there are {images:,}"
         )
-    broken = (~condition.isfinite().all(dim=1)).nonzero()[:, 0]
-    if len(broken):
-        raise DatasetDamaged(
-            f"{path}: {len(broken):,} rows hold NaN, Inf or numbers beyond float32, the first is "
-            f"row {int(broken[0])}"
-        )
+    fault = _not_finite(path, condition)
+    if fault:
+        raise DatasetDamaged(fault)
     return condition
+
+
+def _not_finite(path: Path, condition: Tensor) -> str:
+    """Say which rows hold a value that is not finite; empty if none does."""
+    broken = (~condition.isfinite().all(dim=1)).nonzero()[:, 0]
+    if not len(broken):
+        return ""
+    return (
+        f"{path}: {len(broken):,} rows hold NaN, Inf or numbers beyond float32, the first is "
+        f"row {int(broken[0])}"
+    )
 
 
 def _file(root: Path, options: Options) -> Path | None:
@@ -136,12 +139,13 @@ def _file(root: Path, options: Options) -> Path | None:
     return file
 
 
-def _shape(path: Path) -> tuple[int, int]:
-    """Return the numbers of rows and of values in a row; of a .npy file, only the header is read."""
-    if path.suffix == ".npy" and path.is_file():
-        return _rows_and_width(path, _load_npy(path, "r").shape)
-    rows, width = _read(path, ()).shape
-    return rows, width
+@while_unchanged(8)
+def _looked_at(path: Path) -> tuple[int, int, str]:
+    """Return the numbers of rows and of values in a row, and what is wrong with the values, if anything."""
+    if path.suffix == ".npy" and path.stat().st_size > READ_AT_ONCE:
+        return *_rows_and_width(path, _load_npy(path, "r").shape), ""
+    condition = _read(path, ())
+    return len(condition), condition.shape[1], _not_finite(path, condition)
 
 
 def _read(path: Path, columns: Sequence[str]) -> Tensor:

@@ -35,7 +35,7 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """The markers of a JPEG file after which its height and width stand."""
 # Errors of Pillow's readers besides OSError; torchvision raises RuntimeError.
 _DECODING_ERRORS = (OSError, RuntimeError, SyntaxError, ValueError, EOFError, LookupError, struct.error)
-_GREY_MODES = ("1", "L", "LA", "I", "I;16", "F")
+_GREY_MODES = ("1", "L", "LA", "I", "I;16")
 
 
 class CorruptImage(ValueError):

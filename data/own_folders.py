@@ -17,7 +17,7 @@ from contrasweep.names import did_you_mean, nearest, unknown
 IMAGES, PARQUET, HUB = "image-folder", "hub-parquet", "hf"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 FOLDERS = {"train": ("train", "training"), "test": ("test", "testing", "val", "valid", "validation")}
-"""What the folders of a split are called, in any case; the first that is there counts."""
+"""What a split is called; the first that is there counts."""
 
 _LIKE_TRAIN = re.compile(r"train(ing)?([ _-].*)?", re.IGNORECASE)
 _LIKE_TEST = re.compile(r"(test(ing)?|val(id|idation)?)([ _-].*)?", re.IGNORECASE)
@@ -78,13 +78,13 @@ def is_saved(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _SAVED)
 
 
-def split_folder(place: Path, names: Iterable[str]) -> Path | None:
-    """Return the first folder in a place with one of these names, in any case; None without one."""
+def split_folder(place: Path, split: str) -> Path | None:
+    """Return the folder of a split (`train` or `test`) in a place, its name in any case; None without one."""
     if not place.is_dir():
         return None
     there = sorted((one for one in place.iterdir() if one.is_dir()), key=lambda one: one.name, reverse=True)
     by_name = {one.name.lower(): one for one in there} | {one.name: one for one in there}
-    return next((by_name[name] for name in names if name in by_name), None)
+    return next((by_name[name] for name in FOLDERS[split] if name in by_name), None)
 
 
 def misread_layout(place: Path, classes: Iterable[str]) -> str:
@@ -96,7 +96,7 @@ def misread_layout(place: Path, classes: Iterable[str]) -> str:
     pair = [next(filter(like.fullmatch, names), None) for like in (_LIKE_TRAIN, _LIKE_TEST)]
     if None not in pair:
         return f"its folders {pair[0]} and {pair[1]} look like splits: call them train and test"
-    inner = [one for one in names if split_folder(place / one, FOLDERS["train"]) is not None]
+    inner = [one for one in names if split_folder(place / one, "train") is not None]
     if len(names) == len(inner) == 1:
         return f"its only folder {inner[0]} has a folder of training images: give path={place / inner[0]}"
     return ""
@@ -112,11 +112,7 @@ def _folder(given: str) -> Path | None:
 
 
 def _is_laid_out(folder: Path) -> bool:
-    return (
-        split_folder(folder, FOLDERS["train"]) is not None
-        or any(folder.glob("*.parquet"))
-        or is_saved(folder)
-    )
+    return split_folder(folder, "train") is not None or any(folder.glob("*.parquet")) or is_saved(folder)
 
 
 def _how_to_give(folder: Path) -> str:
@@ -127,7 +123,7 @@ def _how_to_give(folder: Path) -> str:
         return f"For what save_to_disk wrote there, type {shlex.quote(f'{HUB}:path={folder}')}."
     if any(folder.glob("*.parquet")):
         return f"For the Parquet files of this folder, type {shlex.quote(f'{PARQUET}:path={folder}')}."
-    train = split_folder(folder, FOLDERS["train"])
+    train = split_folder(folder, "train")
     laid_out = train is not None
     shape = _first_shape(train or folder)
     size = _USUAL_SIZE if shape is None else min(*shape, _LARGEST_SIZE)

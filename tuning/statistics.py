@@ -21,6 +21,9 @@ TAILS: Final = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 Z: Final = 1.96
 """Half the width of a normal interval, in standard errors."""
 
+ROUNDING: Final = 1e-12
+"""What is smaller than this, relative to the numbers that it comes from, is rounding."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -197,7 +200,7 @@ def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> floa
     if difference.std is None:
         return None
     # Equal scores, and equal differences of scores, differ by rounding, which is neither gain nor spread.
-    rounding = 1e-12 * max(abs(score) for pair in pairs for score in pair)
+    rounding = ROUNDING * max(abs(score) for pair in pairs for score in pair)
     if difference.std <= rounding:
         # scipy divides by it: without spread there is either no difference at all, or one beyond doubt.
         return 1.0 if abs(difference.mean) <= rounding else 0.0

@@ -20,7 +20,6 @@ from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import (
     EXTENSIONS,
-    FOLDERS,
     IMAGES,
     misread_layout,
     split_folder,
@@ -123,7 +122,7 @@ def _splits(root: Path, options: Options) -> _Splits:
         DatasetDamaged: the test split has a class that the training split lacks.
     """
     place = path_below(root, str(options["path"]))
-    train, test = (split_folder(place, FOLDERS[split]) for split in ("train", "test"))
+    train, test = (split_folder(place, split) for split in ("train", "test"))
     if not place.is_dir():
         raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
     if train is None and test is not None:

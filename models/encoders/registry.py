@@ -235,10 +235,11 @@ def build_vector_encoder(name: str, width_in: int) -> Encoder:
     """Build the encoder `name` for vectors `(B, width_in)`.
 
     Raises:
-        ValueError: the name is unknown, or `width_in` is below 1.
+        UnknownEncoder: the name is unknown.
+        ValueError: `width_in` is below 1.
     """
     if name not in VECTOR_ENCODERS:
-        raise ValueError(unknown("vector encoder", name, VECTOR_ENCODERS))
+        raise UnknownEncoder(unknown("vector encoder", name, VECTOR_ENCODERS))
     if width_in < 1:
         raise ValueError(f"vectors must have at least one entry, got width_in = {width_in}")
     return VECTOR_ENCODERS[name].build(width_in)

@@ -15,7 +15,6 @@ from contrasweep.tuning.experiment import Experiment, identities
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
-from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
@@ -106,7 +105,6 @@ def plan_final_runs(
     for config in given:
         check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)
-        refuse_other_data(config.experiment, spec_for(config.experiment, data_root))
         refuse_other_file(config.experiment.encoder)
     check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)

@@ -26,7 +26,6 @@ from contrasweep.tuning.planning.request import (
     conditions,
     default_name,
     outside,
-    usual_sampler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
@@ -170,8 +169,7 @@ def plan_sweep(
     check_enough_images(experiment, root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
-    sampler = usual_sampler(metric, asha_metric) if sampler is None else sampler
-    sampler_of(sampler).check(remaining, len(metrics))
+    sampler_of(request.sampler).check(remaining, len(metrics))
     _check_extremes(method, dataset, remaining, fixed, root)
     resources = resources_for(
         concurrency, cpus_per_trial, workers, gpus_per_worker, device=device, most=planned, machine=machine
@@ -188,7 +186,7 @@ def plan_sweep(
     as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}
     resolved = {
         "trials": planned,
-        "sampler": sampler,
+        "sampler": request.sampler,
         "metric": ",".join(metrics),
         "asha_metric": asha_metric,
         "rung_metric": cheap_form(asha_metric, reported),

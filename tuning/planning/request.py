@@ -41,13 +41,15 @@ class Request:
         given: the settings that hold in every trial: the user's and those of a preset.
         space: what is left to search.
         trials: how many configurations are tried.
-        remarks: what of a preset is not searched although the space has it, a sentence each.
+        sampler: what proposes them, also where none was given.
+        remarks: what users are told of the preset and of the number of trials, a sentence each.
         enqueued: the configurations that run first, after the defaults.
     """
 
     given: Mapping[str, Value]
     space: Space
     trials: int
+    sampler: str
     remarks: tuple[str, ...] = ()
     enqueued: tuple[Configuration, ...] = ()
 
@@ -69,7 +71,7 @@ def check_request(
         InputError: an argument is wrong.
     """
     check_names(method, dataset)
-    sampler = usual_sampler(rules.metric, rules.asha_metric) if rules.sampler is None else rules.sampler
+    sampler = _usual_sampler(rules.metric, rules.asha_metric) if rules.sampler is None else rules.sampler
     scheduler = USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler
     metric, keep, space = rules.metric, rules.keep or (), rules.space
     for what, count in (("trials", rules.trials), ("seeds", rules.seeds), ("epochs", rules.epochs)):
@@ -107,10 +109,10 @@ def check_request(
     remarks += repeats(planned, remaining)
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
-    return Request(given, remaining, planned, remarks, first)
+    return Request(given, remaining, planned, sampler, remarks, first)
 
 
-def usual_sampler(metric: str | None, asha_metric: str | None) -> str:
+def _usual_sampler(metric: str | None, asha_metric: str | None) -> str:
     """Return the sampler of a search where none is given: `curves` learns from the scores of one metric."""
     return "curves" if asha_metric is None and (metric is None or len(names_in(metric)) == 1) else "tpe"
 

@@ -147,7 +147,7 @@ def _read(store: ResultsStore, study: str) -> Tried:
     ended = [one for one in outcomes if one.status in ("completed", "failed")]
     select = np.array([_score(one, record.metric) for one in ended], dtype=np.float64)
     reported = np.array([_score(one, report) for one in ended], dtype=np.float64)
-    completed = [one for one in ended if one.status == "completed"]
+    completed = [one.trial for one in ended if one.status == "completed"]
     lost = ~(np.isfinite(select) & np.isfinite(reported))
     if lost.all():
         raise InputError(f"study {study}: no trial besides the defaults has a score")
@@ -161,7 +161,7 @@ def _read(store: ResultsStore, study: str) -> Tried:
         values=tuple(_searched(record, one.values) for one in ended),
         select=np.where(lost, select[~lost].min(), select),
         report=np.where(lost, reported[~lost].min(), reported),
-        untrained=_untrained(tables.epochs, record, report, (one.trial for one in completed)),
+        untrained=_untrained(tables.epochs, record, report, completed),
         again=np.zeros((0, len(ended))),
         failed=int(np.count_nonzero(lost)),
         left_out=len(outcomes) - len(ended),

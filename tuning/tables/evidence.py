@@ -17,11 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.tuning.statistics import student_interval
+from contrasweep.tuning.statistics import ROUNDING, student_interval
 from contrasweep.tuning.tables.statements import All, Comparison, Statement, comparisons
 
-ROUNDING = 1e-12
-"""What is smaller than this, relative to the numbers that it comes from, is rounding."""
 ERROR = 0.05
 """The rate at which a statement that is false is called supported, and a true one contradicted, at most."""
 
