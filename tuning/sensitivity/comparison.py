@@ -218,13 +218,9 @@ def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
 
     Ranks are among the scores of one dataset and metric.
     """
-    columns: dict[str, dict[tuple[str, str], float]] = {}
-    for metric, of_metric in _by_metric(compared).items():
-        for method, by_dataset in of_metric.items():
-            own = columns.setdefault(method, {})
-            own.update({(dataset, metric): score for dataset, score in by_dataset.items()})
+    columns = _by_method(compared.studies)
     methods = sorted(columns)
-    blocks = dict.fromkeys((one.dataset, one.metric) for one in compared.studies)
+    blocks = dict.fromkeys(map(_block, compared.studies))
     whole = [block for block in blocks if all(block in columns[method] for method in methods)]
     if len(methods) < 3:
         return TooFew(len(methods), 3, "methods")
@@ -251,25 +247,29 @@ def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
 
 def method_tests(compared: EqualBudget) -> tuple[PairedTest, ...] | TooFew:
     """Test each two methods over the datasets that both have a study of, for each metric by itself."""
-    by_metric = _by_metric(compared)
-    if len(by_metric) == 1:
-        return paired_tests(list(by_metric.values()), "datasets")
-    named = [{f"{m}, {metric}": own for m, own in found.items()} for metric, found in by_metric.items()]
-    return paired_tests(named, "datasets")
+    metrics = list(dict.fromkeys(one.metric for one in compared.studies))
+    groups = [_by_method([one for one in compared.studies if one.metric == metric]) for metric in metrics]
+    if len(metrics) > 1:
+        groups = [
+            {f"{method}, {metric}": scores for method, scores in group.items()}
+            for metric, group in zip(metrics, groups, strict=True)
+        ]
+    return paired_tests(groups, "datasets")
 
 
-def _by_metric(compared: EqualBudget) -> dict[str, dict[str, dict[str, float]]]:
-    """Return metric to method to dataset to expected best score: the mean over the studies of all three."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+def _by_method(studies: Sequence[StudyAtBudget]) -> dict[str, dict[str, float]]:
+    """Return method to block to expected best score: the mean over the studies of the pair."""
+    found: dict[str, dict[str, list[float]]] = {}
     # By dataset first: the order in which pairs of methods are tested follows from it.
-    datasets = list(dict.fromkeys(one.dataset for one in compared.studies))
-    for one in sorted(compared.studies, key=lambda one: datasets.index(one.dataset)):
-        of_method = found.setdefault(one.metric, {}).setdefault(one.method, {})
-        of_method.setdefault(one.dataset, []).append(one.expected)
-    return {
-        metric: {m: {d: float(np.mean(v)) for d, v in own.items()} for m, own in of_metric.items()}
-        for metric, of_metric in found.items()
-    }
+    datasets = list(dict.fromkeys(one.dataset for one in studies))
+    for one in sorted(studies, key=lambda one: datasets.index(one.dataset)):
+        found.setdefault(one.method, {}).setdefault(_block(one), []).append(one.expected)
+    return {m: {block: float(np.mean(v)) for block, v in own.items()} for m, own in found.items()}
+
+
+def _block(study: StudyAtBudget) -> str:
+    """Return the dataset and the metric, within which scores can be compared."""
+    return f"{study.dataset}, {study.metric}"
 
 
 def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:
