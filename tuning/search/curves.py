@@ -1,6 +1,6 @@
 """The `curves` sampler, and which trials go on: by what a model of learning curves expects in the end."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of, values_of
 from contrasweep.tuning.search.curve_model import CurveModel, Floats, fit_settings
@@ -26,7 +26,7 @@ from contrasweep.tuning.search.curve_scores import (
     tells,
 )
 from contrasweep.tuning.search.looks import WARMUP
-from contrasweep.tuning.search.sampler import Draw, Sampler, distribution
+from contrasweep.tuning.search.sampler import Draw, Sampler
 from contrasweep.tuning.search.tpe import random_start, tpe
 
 CANDIDATES: Final = 400
@@ -71,17 +71,18 @@ class Outlook:
         self._model = model
         self._seen, _ = model.finals(columns_of(self._axes, self._codes))
 
-    def best_new(self) -> tuple[Floats, float]:
-        """Return the new configuration that promises most, in units, (axes,), and the log of its promise.
+    def ranked(self) -> Iterator[tuple[Floats, float]]:
+        """Yield new configurations in units, (axes,), with the log of what each promises, best first.
 
-        The log is -inf if every configuration that was considered has been tried.
+        Those that have been tried are left out.
         """
         drawn = draw_codes(self._axes, self._strata, CANDIDATES, self._rng)
         codes = np.concatenate([drawn, self._near_leaders()])
         tried = (np.nan_to_num(codes[:, None], nan=-1) == np.nan_to_num(self._codes, nan=-1)).all(axis=2)
-        promise = np.where(tried.any(axis=1), -np.inf, self.promise(codes))
-        best = int(np.argmax(promise))
-        return codes[best], float(promise[best])
+        codes = codes[~tried.any(axis=1)]
+        promise = self.promise(codes)
+        for place in np.argsort(-promise, kind="stable"):
+            yield codes[place], float(promise[place])
 
     def promise(self, codes: Floats) -> Floats:
         """Return the logarithm of the expected improvement over the best trial, (n,).
@@ -127,30 +128,36 @@ class CurveSampler(BaseSampler):
         self._seed = seed
         self._startup = startup
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return all parameters, or those of `rest` for a trial that it proposes."""
-        if self._is_elsewhere(study):
-            return self._rest.infer_relative_search_space(study, trial)
-        return {one.name: distribution(one) for one in self._space.searched}
+    def ranked(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Scalar]]:
+        """Yield values that no trial has, most promising first; none where `rest` proposes.
 
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Return the most promising values, or those of `rest`; none if the model knows too little."""
+        It also proposes where the model knows too little, and after the last of these.
+        """
         if self._is_elsewhere(study):
-            return self._rest.sample_relative(study, trial, search_space)
+            return
         axes, rng = axes_of(self._space), np.random.default_rng(self._seed)
         others = [one for one in curves_of(study, axes) if one.number != trial.number]
         # The matrices are small: a second thread costs more than it gains, and trials need the cores.
         with threadpool_limits(1):
             found = outlook_of(study, self._space, others, rng)
-            codes, promise = (None, -np.inf) if found is None else found.best_new()
-        return {} if codes is None or promise == -np.inf else values_of(axes, codes)
+            best = [] if found is None else [codes for codes, _ in found.ranked()]
+        for codes in best:
+            yield values_of(axes, codes)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return the parameters that `rest` draws together."""
+        return self._rest.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return the draw of `rest`."""
+        return self._rest.sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return the draw of `rest`, for the trials that it proposes and where the model knows too little."""
+        """Return the draw of `rest`."""
         return self._rest.sample_independent(study, trial, param_name, param_distribution)
 
     def _is_elsewhere(self, study: Study) -> bool:
@@ -208,7 +215,7 @@ def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, s
         found = outlook_of(study, space, curves, rng, number)
         if found is None:
             return True
-        _, new = found.best_new()
+        _, new = next(found.ranked(), (own.codes, -np.inf))
         mine = float(found.promise(own.codes[None])[0])
     return bool(mine - np.log(epochs - epoch) + np.log(PATIENCE) >= new - np.log(epochs))
 

@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, Protocol, runtime_checkable
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -57,6 +58,19 @@ def keeps(violations: Mapping[str, float]) -> bool:
 
 Draw = Callable[[int, int], BaseSampler]
 """Returns Optuna's sampler for one trial, from a seed of its own and its number within the search."""
+
+
+@runtime_checkable
+class Ranking(Protocol):
+    """What a sampler of one trial also has if it weighs many configurations at once.
+
+    Where the first cannot be run, the next best takes its place, at no further cost. The sampler's usual
+    draws follow after the last.
+    """
+
+    def ranked(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Scalar]]:
+        """Yield the searched, active values of configurations, best first."""
+        ...
 
 
 def _takes_any_space(space: Space, objectives: int) -> None:
@@ -134,13 +148,13 @@ class SpaceSampler(BaseSampler):
     trials of the study: a search rebuilt from its trials goes on as if it had never stopped, and never draws
     an earlier trial's numbers again.
 
-    A configuration that the study already holds is drawn again, up to `REDRAWS` times. In an infinite space,
-    too: a search that begins with the best of an earlier one, and has its seed, would draw them once more. In
-    a finite space, the first untried one of `Space.grid` then takes its place, so it is repeated only when
-    none is left. An exhaustive sampler repeats nothing by itself, and its draws are taken as they are.
-
-    A configuration that is not `possible` is drawn again too; in an infinite space, after `REDRAWS` of them,
-    uniformly at random. It is proposed only if no other was found.
+    A configuration that the study already holds is drawn again. In an infinite space, too: a search that
+    begins with the best of an earlier one, and has its seed, would draw them once more. One that is not
+    `possible` is drawn again as well. After `REDRAWS` draws, a finite space gives its first untried
+    configuration in the order of `Space.grid`, and an infinite one draws uniformly at random. So a
+    configuration is repeated only when none is left, and an impossible one is proposed only if no other was
+    found. A sampler that is a `Ranking` gives all that it ranked before it draws. An exhaustive sampler
+    repeats nothing by itself, and its draws are taken as they are.
 
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
@@ -177,26 +191,32 @@ class SpaceSampler(BaseSampler):
             return self._searched(self._first[number])
         seed = _seed_of(self._seed, number)
         inner = self._draw_of(seed, number)
-        drawn = self._draw(inner, study, trial)
         if not self._redraws:
-            return drawn
+            return self._draw(inner, study, trial)
         others = (t for t in study.get_trials(deepcopy=False) if t.number != trial.number)
         tried = {frozenset(t.params.items()) for t in others}
-        repeated = drawn
-        for _ in range(REDRAWS):
-            if self._possible(self._space.complete(drawn)):
-                if frozenset(drawn.items()) not in tried:
-                    return drawn
-                repeated = drawn
-            drawn = self._draw(inner, study, trial)
         left = self._untried(tried) if self._space.is_finite else self._by_chance(seed, study, trial)
-        return next((one for one in left if self._possible(self._space.complete(one))), repeated)
+        second_best: dict[str, Any] | None = None
+        for drawn in chain(self._draws(inner, study, trial), left):
+            possible = self._possible(self._space.complete(drawn))
+            if possible and frozenset(drawn.items()) not in tried:
+                return drawn
+            if possible or second_best is None:
+                second_best = drawn
+        assert second_best is not None, "a sampler draws at least once"
+        return second_best
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """Never called: `sample_relative` settles every active parameter."""
         raise AssertionError(f"trial {trial.number} asked for {param_name!r}, which its configuration lacks")
+
+    def _draws(self, inner: BaseSampler, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        if isinstance(inner, Ranking):
+            yield from inner.ranked(study, trial)
+        for _ in range(REDRAWS):
+            yield self._draw(inner, study, trial)
 
     def _draw(self, inner: BaseSampler, study: Study, trial: FrozenTrial) -> dict[str, Any]:
         joint = inner.infer_relative_search_space(study, trial)
