@@ -16,8 +16,10 @@ from contrasweep.names import did_you_mean, nearest, unknown
 
 IMAGES, PARQUET, HUB = "image-folder", "hub-parquet", "hf"
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
-FOLDERS = {"train": ("train", "training"), "test": ("test", "testing", "val", "valid", "validation")}
-"""What a split is called; the first that is there counts."""
+TEST_NAMES = ("test", "validation", "val", "valid")
+"""What a test split is called; the first that is there counts."""
+FOLDERS = {"train": ("train", "training"), "test": (*TEST_NAMES, "testing")}
+"""What the folder of a split is called; the first that is there counts."""
 
 _LIKE_TRAIN = re.compile(r"train(ing)?([ _-].*)?", re.IGNORECASE)
 _LIKE_TEST = re.compile(r"(test(ing)?|val(id|idation)?)([ _-].*)?", re.IGNORECASE)

@@ -5,6 +5,8 @@ So a new dataset, parameter or worker changes no other stream.
 
 import hashlib
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -34,6 +36,17 @@ def named_seed(*parts: str | int) -> int:
 def torch_generator(*parts: str | int) -> torch.Generator:
     """Return a CPU generator seeded by name; on the CPU, so that every device gets the same draws."""
     return torch.Generator().manual_seed(named_seed(*parts))
+
+
+@contextmanager
+def drawing(*parts: str | int, device: torch.device | None = None) -> Iterator[None]:
+    """Seed torch's own generators by name within the block, for code that takes no generator.
+
+    Afterwards that of the CPU goes on where it was, and so does that of `device`.
+    """
+    with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
+        torch.manual_seed(named_seed(*parts))
+        yield
 
 
 def numpy_generator(*parts: str | int) -> np.random.Generator:

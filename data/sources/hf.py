@@ -12,10 +12,10 @@ from pathlib import Path
 from contrasweep.data.arrow import ArrowImages, ArrowPart
 from contrasweep.data.hub_library import HubSplits, folder_splits, hub_splits
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.own_folders import HUB, HUB_NAME, where_missing
+from contrasweep.data.own_folders import HUB, HUB_NAME, TEST_NAMES, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing, path_below
 from contrasweep.data.sources.table_facts import AUTO, TableFacts, checked_labels
-from contrasweep.data.sources.tables import TEST_NAMES, Tables, family_of_tables
+from contrasweep.data.sources.tables import Tables, family_of_tables
 from contrasweep.given_files import MIB
 from contrasweep.libraries import DATASETS
 from contrasweep.names import unknown

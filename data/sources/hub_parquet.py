@@ -11,11 +11,11 @@ from pathlib import Path
 
 from contrasweep.data.fingerprint import BLOCKS, SplitFiles, fingerprint_of
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.own_folders import PARQUET, where_missing
+from contrasweep.data.own_folders import PARQUET, TEST_NAMES, where_missing
 from contrasweep.data.parquet import ParquetImages, ParquetPart, opened
 from contrasweep.data.root import ROOT_VARIABLE, DatasetMissing, path_below
 from contrasweep.data.sources.table_facts import AUTO, TableFacts
-from contrasweep.data.sources.tables import TEST_NAMES, Tables, family_of_tables
+from contrasweep.data.sources.tables import Tables, family_of_tables
 from contrasweep.data.spec import Split
 
 HUB_FOLDER = "data"

@@ -36,9 +36,6 @@ from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.splits import CUT, own_test_rows
 from contrasweep.data.tables import TablePart
 
-TEST_NAMES = ("test", "validation", "val", "valid")
-"""What a test split is called; the first that is there counts."""
-
 TABLE_OPTIONS: Mapping[str, DatasetOption] = {
     "size": DatasetOption(
         "resize to this height and width; 0: all have one size", int, 0, low=0, high=LARGEST_SIDE

@@ -1,9 +1,7 @@
 """The scores of an encoder that plug-ins add (`methods.added_metrics`)."""
 
-import torch
-
 from contrasweep.data import LabelledImages
-from contrasweep.data.seeds import named_seed
+from contrasweep.data.seeds import drawing
 from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.experiment import Experiment
@@ -33,8 +31,7 @@ def added_scores(
     def score(name: str) -> float:
         metric = ADDED_METRICS[name]
         # A metric may draw (a subsample, the starts of k-means): the same numbers for one seed.
-        with torch.random.fork_rng():
-            torch.manual_seed(named_seed(experiment.seed, "metric", name))
+        with drawing(experiment.seed, "metric", name, device=features.device):
             found = metric.score(features, **{one: getattr(held_out, one) for one in metric.takes})
         try:
             return float(found)

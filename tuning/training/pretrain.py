@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from contrasweep.data import named_seed
+from contrasweep.data.seeds import drawing
 from contrasweep.models import Encoder, NonFiniteFeatures
 from contrasweep.tuning.errors import TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
@@ -163,8 +163,7 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     hyperparameter.
     """
     encoder = initial_encoder(experiment.seed, lambda: data.build_encoder(experiment.encoder))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(named_seed(experiment.seed, "objective"))
+    with drawing(experiment.seed, "objective"):
         objective = METHODS[experiment.method].build(experiment, encoder, data).to(data.device)
     objective.views_apart = experiment.encoder.views == "apart"
     set_precision(objective, experiment.compute)
@@ -174,8 +173,7 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
 
 def initial_encoder(seed: int, build: Callable[[], Encoder]) -> Encoder:
     """Return the encoder that `build` makes, with the weights that a run of this seed begins with."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(named_seed(seed, "encoder"))
+    with drawing(seed, "encoder"):
         return build()
 
 
