@@ -118,7 +118,7 @@ def _splits(root: Path, options: Options) -> _Splits:
     """Return both splits: those that the tree has, or where it has no test split, those that we cut.
 
     Raises:
-        DatasetMissing: there is no such folder, or no image in it.
+        DatasetMissing: there is no such folder, no image in it, or one class alone.
         DatasetDamaged: the test split has a class that the training split lacks.
     """
     place = path_below(root, str(options["path"]))
@@ -131,6 +131,12 @@ def _splits(root: Path, options: Options) -> _Splits:
     misread = misread_layout(place, classes) if train is None else ""
     if misread:
         raise _missing(options, f"has another layout: {misread}")
+    if len(classes) == 1:
+        raise _missing(
+            options,
+            f"has one class, {classes[0]}, which every encoder would predict: if its images have no labels, "
+            f"add labels={NO_LABELS}",
+        )
     if test is None:
         kept, cut = own_test_rows(images.labels)
         return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))

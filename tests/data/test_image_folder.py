@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,13 @@ def test_a_folder_around_the_tree_is_no_class(tree: Path) -> None:
     (tree / "inner").rename(tree / "tree/inner")
     with pytest.raises(DatasetMissing, match=r"give path=.*tree/inner"):
         check_available(NAME, tree)
+
+
+def test_one_class_alone_is_refused(tree: Path) -> None:
+    shutil.rmtree(tree / "tree/train/ant")
+    with pytest.raises(DatasetMissing, match=r"has one class, cat, .*add labels=none"):
+        dataset_spec(NAME, tree)
+    assert dataset_spec(f"{NAME},labels=none", tree).classes == 0
 
 
 def test_a_class_may_begin_like_a_split(tree: Path) -> None:

@@ -41,6 +41,8 @@ def test_the_whole_name_to_type_is_said_at_once(here: Path, given: str) -> None:
     )
     assert f"the first image is {width} wide and {height} high" in message
     assert _typed(message) == f"image-folder:path={here}/photos,size={min(height, width)}"
+    (here / "photos/train/dog").mkdir()
+    (here / "photos/train/dog/a.png").write_bytes(encoded(pixels(1)))
     check_available(_typed(message))
 
 
