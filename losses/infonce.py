@@ -63,9 +63,10 @@ def _all_negatives(views: Tensor, temperature: float) -> Tensor:
     blocks = scores.view(V, B, V, B)
     positive = blocks.diagonal(dim1=1, dim2=3)
     per_view = logsumexp(blocks).transpose(1, 2)
-    own_view = per_view.diagonal().T[:, None]
-    values = torch.logaddexp(own_view, per_view) - positive
-    return _off_diagonal(values).flatten()
+    own_view = per_view.diagonal().T[:, None].expand_as(per_view)
+    # The diagonal goes first: with one image its sums are empty, and the slope of log(0 + 0) is not a number.
+    sums = torch.logaddexp(_off_diagonal(own_view), _off_diagonal(per_view))
+    return (sums - _off_diagonal(positive)).flatten()
 
 
 def _off_diagonal(matrix: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class GeneralizedCrossEntropy(Loss):
         return LossTerms.all_valid(-torch.expm1(-self.q * surprise) / self.q)
 
 
+@full_precision
 def relative_difficulty(biased: Tensor, debiased: Tensor) -> Tensor:
     """`W = biased / (biased + debiased)` from the losses (B,) of the two networks, in [0, 1].
 

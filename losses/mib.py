@@ -47,7 +47,10 @@ class JensenShannon(Loss):
             raise ValueError(f"views must have width {self.dim}, got shape {tuple(views.shape)}")
         one, other = views
         pairs = torch.cat([torch.cat([one, other], 1), torch.cat([one.roll(1, 0), other], 1)])
-        together, apart = self.net(pairs)[:, 0].chunk(2)
+        # The network may have been made half precision with its encoder.
+        own = next(self.net.parameters()).dtype
+        scored = self.net(pairs.to(own))[:, 0].to(pairs.dtype)
+        together, apart = scored.chunk(2)
         return LossTerms.all_valid(softplus(-together) + softplus(apart))
 
 

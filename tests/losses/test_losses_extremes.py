@@ -127,6 +127,14 @@ def test_one_image_leaves_nothing_to_tell_apart() -> None:
         assert torch.autograd.grad(value, x)[0].abs().max() < 1e-10
 
 
+def test_three_views_of_one_image_leave_nothing_to_tell_apart() -> None:
+    x = torch.randn(3, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
+    for negatives in ("cross", "all"):
+        value = losses.InfoNCE(0.1, negatives)(x)
+        assert value.item() == pytest.approx(0, abs=1e-12)
+        assert torch.autograd.grad(value, x)[0].abs().max() < 1e-10
+
+
 def test_all_positive_pairs_in_supcon_pull_on_each_other() -> None:
     x = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
     value = losses.SupCon(0.1)(x, torch.zeros(5, dtype=torch.long))

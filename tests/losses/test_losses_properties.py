@@ -5,6 +5,8 @@ import torch
 from loss_cases import CASE_NAMES, LOSS_CASES, Inputs, LossCase, seeded_inputs, value_and_gradient
 from torch import Tensor
 
+from contrasweep import losses
+
 every_loss = pytest.mark.parametrize("case", LOSS_CASES, ids=CASE_NAMES)
 
 # H of Eq. 5, HSIC's kernel and variances depend on the embedding's length, and so do logits.
@@ -191,3 +193,16 @@ def test_collapsed_embeddings_give_finite_gradients(case: LossCase) -> None:
     value, gradient = value_and_gradient(case, {**inputs, case.embedded: constant})
     assert value.isfinite()
     assert gradient.isfinite().all()
+
+
+def test_a_network_of_half_precision_takes_codes_of_its_own() -> None:
+    loss = losses.JensenShannon(3, hidden=4)
+    codes = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    expected = loss(codes)
+    found = loss.bfloat16()(codes.bfloat16())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=0.05, rtol=0.05)
+
+
+def test_two_losses_of_zero_weigh_nothing_in_half_precision() -> None:
+    assert losses.relative_difficulty(*torch.zeros(2, 3, dtype=torch.float16)).tolist() == [0.0, 0.0, 0.0]

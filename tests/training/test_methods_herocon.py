@@ -11,7 +11,7 @@ from torch.nn import functional
 from contrasweep.data import MultiView, dataset_spec
 from contrasweep.losses import HeroConSupervised, InfoNCE, SupCon
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.methods.herocon import HeterogeneousObjective
+from contrasweep.tuning.methods.herocon import HeterogeneousObjective, _label_contrast
 from contrasweep.tuning.objectives.batches import transductive_feed
 from contrasweep.tuning.objectives.prepared import (
     PreparedTransductive,
@@ -67,6 +67,24 @@ def test_the_loss_is_classification_and_two_weighted_contrasts(digits: PreparedT
     targets = functional.one_hot(labels, 10).float()
     classification = functional.binary_cross_entropy_with_logits(objective.classifier(joined), targets)
     torch.testing.assert_close(parts["classification"], classification.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_data_with_several_labels_have_one_distance_in_every_batch(digits: PreparedTransductive) -> None:
+    """Also in a batch whose objects all have one label: there Eq. 7 weighs negatives by 2, Eq. 6 by 1."""
+    experiment = resolve("herocon", DATA, {"batch_size": 64})
+    features, labels = (
+        torch.randn(6, 5, generator=torch.Generator().manual_seed(0)),
+        torch.eye(3).repeat(2, 1),
+    )
+    found = []
+    for several in (False, True):
+        of_kind = replace(digits, spec=replace(digits.spec, multi_label=several))
+        contrast = _label_contrast(experiment, of_kind)
+        assert contrast is not None
+        found.append(contrast(features, labels).mean())
+    expected = [HeroConSupervised(distance)(features, labels) for distance in ("indicator", "hamming")]
+    torch.testing.assert_close(torch.stack(found), torch.stack(expected))
+    assert found[0] != found[1]
 
 
 def test_infonce_in_the_place_of_the_contrast_of_views(digits: PreparedTransductive) -> None:

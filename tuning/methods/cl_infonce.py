@@ -197,7 +197,8 @@ CL_INFONCE_INSTANCES = Method(
     paper="Cl-InfoNCE (Tsai et al. 2022)",
     equation="Appendix A.1",
     hyperparameters={
-        **HYPERPARAMETERS,
+        # Without `pairing`: with a partner as the second view, the second head would not see an image twice.
+        **{name: one for name, one in HYPERPARAMETERS.items() if name != "pairing"},
         "weight": Hyperparameter("the weight of the second head's loss", Number(at_least=0)),
     },
     build=_with_instances,

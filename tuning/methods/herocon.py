@@ -133,7 +133,7 @@ def build(experiment: Experiment, encoder: MultiViewEncoder, data: PreparedTrans
         encoder,
         data,
         view_contrast=(views, embed, float(settings.get("alpha", 0.0))),
-        label_contrast=(_label_contrast(experiment), float(settings.get("beta", 0.0))),
+        label_contrast=(_label_contrast(experiment, data), float(settings.get("beta", 0.0))),
     )
 
 
@@ -157,12 +157,13 @@ def _view_contrast(experiment: Experiment, encoder: MultiViewEncoder) -> ViewCon
     return contrast.terms
 
 
-def _label_contrast(experiment: Experiment) -> LabelContrast | None:
+def _label_contrast(experiment: Experiment, data: PreparedTransductive) -> LabelContrast | None:
     settings = experiment.hyperparameters
     if settings["between_labels"] == NONE:
         return None
     if settings["between_labels"] == "herocon":
-        return HeroConSupervised().terms
+        # The data decide, not the batch: a small one may hold no object with several labels.
+        return HeroConSupervised("hamming" if data.spec.multi_label else "indicator").terms
     contrast = SupCon(float(settings["label_temperature"]))
 
     def same_labels(features: Tensor, labels: Tensor) -> LossTerms:

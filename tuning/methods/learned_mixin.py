@@ -1,5 +1,6 @@
 """LearnedMixin and LearnedMixin+H (Clark et al. 2019): an ensemble with a biased network, learned first."""
 
+import logging
 from collections.abc import Callable
 
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ from contrasweep.tuning.objectives.two_networks import (
     first_epochs,
     reported,
 )
+
+logger = logging.getLogger(__name__)
 
 
 class Ensemble(nn.Module):
@@ -74,6 +77,8 @@ def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objec
     factor = nn.Linear(encoder.width, 1).requires_grad_(settings["factor"] == "learned")
     ensemble = Ensemble(LearnedMixin(float(settings["entropy_weight"])), factor)
     alone = first_epochs(float(settings["bias_first"]), experiment.epochs)
+    if alone == 0:
+        logger.warning("learned-mixin: a run of one epoch has none in which the biased network learns first")
     biased = build_biased_encoder(experiment, data)
     return BiasLearnedFirst(encoder, biased, data.spec.classes, ensemble, alone)
 
@@ -93,7 +98,7 @@ METHOD = Method(
         ),
         "bias_first": Hyperparameter(
             "the share of the run's epochs in which the biased network learns alone",
-            Number(at_least=0, below=1),
+            Number(above=0, below=1),
         ),
         "biased_encoder": BIASED_ENCODER,
     },

@@ -18,7 +18,7 @@ from contrasweep.tuning.objectives.relative_difficulty import RelativeDifficulty
 from contrasweep.tuning.objectives.two_networks import Outputs, PairLosses, TwoNetworks
 
 GCE = {
-    "q": "how much the biased network prefers what it already knows (0: not at all)",
+    "q": "how much the biased network prefers what it already knows (near 0: hardly)",
     "form": "the generalised cross-entropy: its formula, or LfF's released code",
 }
 """The hyperparameters of the biased network's loss."""
