@@ -317,7 +317,7 @@ class Table(Strict):
     def row_names(self) -> dict[str, str]:
         """The names of the rows, or of a figure's points, by key."""
         names = {row.key: row.name for row in self.rows}
-        return names or {key: self._point_name(row) for key, row in self.run.rows.items()}
+        return names or {key: self._point_name(row) or key for key, row in self.run.rows.items()}
 
     def column_name(self, column: str) -> str:
         """Return the name of a column for people to read."""
@@ -334,8 +334,11 @@ class Table(Strict):
         axis, series = self.run.axis, row.series or ""
         if axis is None or row.x is None:
             return series
-        place = f"{axis.x.partition(' (')[0]} = {row.x:g}"
-        return place if axis.y is None else f"{place}, {axis.y.partition(' (')[0]} = {row.y:g}"
+        places = [f"{axis.x.partition(' (')[0]} = {row.x:g}"]
+        if axis.y is not None:
+            places.append(f"{axis.y.partition(' (')[0]} = {row.y:g}")
+        several = len({one.series for one in self.run.rows.values()}) > 1
+        return ", ".join([series, *places] if several and series else places)
 
 
 def available_tables() -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The commands on a study that the test writes, and the whole way through the real command line."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -83,6 +84,29 @@ def test_show_tells_scores_values_and_errors(run: Run, tmp_path: Path) -> None:
     assert "Colour MSE: squared 8-bit levels (0 to 255)" in " ".join(shown.split())
     header, first, _ = (line.split("\t") for line in shown.splitlines() if "\t" in line)
     assert dict(zip(header, first, strict=True))["temperature"] == "0.1"
+
+
+def test_show_sorts_and_counts_whole_trials(run: Run, tmp_path: Path) -> None:
+    """The second trial has the luckiest seed, the first the better mean; a score of NaN counts as none."""
+    plan = plan_sweep(
+        "infonce", "colour-digits", trials=3, epochs=2, seeds=2, results=tmp_path / "results", name="written"
+    )
+    scores = {(0, 0): 0.9, (0, 1): 0.88, (1, 0): 0.7, (1, 1): 0.95, (2, 0): math.nan, (2, 1): math.nan}
+    PlannedStudy(plan).write(
+        *(replace(_run(trial, score, ()), trial=trial, seed=seed) for (trial, seed), score in scores.items())
+    )
+    shown = run("show", "written", "--sort", "accuracy", "--top", "1", "--json").stdout
+    assert [(row["trial"], row["seed"]) for row in json.loads(shown)] == [(0, 0), (0, 1)]
+    whole = json.loads(
+        run("show", "written", "--sort", "accuracy", "--json").stdout, parse_constant=pytest.fail
+    )
+    assert [row["trial"] for row in whole] == [0, 0, 1, 1, 2, 2]
+    assert whole[-1]["val.accuracy"] is None
+
+
+def test_text_is_printed_as_it_is(run: Run, tmp_path: Path) -> None:
+    """A path with `:100:` or `:a:` is no picture."""
+    assert "res:100:a" in run("studies", "--results", "res:100:a").output
 
 
 def test_show_names_a_damaged_file_and_shows_the_rest(run: Run, tmp_path: Path) -> None:

@@ -70,6 +70,15 @@ def test_a_dry_run_refuses_a_device_that_is_not_there(run: Run, monkeypatch: pyt
     assert "no GPU that torch can use" in refused.output
 
 
+def test_a_dry_run_writes_no_file_and_a_table_has_one_format(run: Run) -> None:
+    for refused, why in (
+        (("--dry-run", "-o", "table.md"), "--dry-run writes no file; given -o"),
+        (("--no-run", "--json", "--format", "csv"), "--json and --format csv: give one of them"),
+    ):
+        found = run("table", "cclk-t3", *refused)
+        assert (found.exit_code, why in found.output) == (2, True)
+
+
 def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path) -> None:
     found = json.loads(run("table", "cclk-t3", "--scale", "quick", "--dry-run", "--json").stdout)
     assert (found["runs"], len(found["cells"])) == (15, 6)

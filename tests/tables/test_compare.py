@@ -110,6 +110,23 @@ def test_a_column_has_the_label_of_the_runs_or_of_the_print() -> None:
 
 
 @pytest.mark.parametrize("name", available_tables())
+def test_no_two_rows_of_a_table_have_one_name_and_none_has_an_empty_one(name: str) -> None:
+    names = list(load_table(name).row_names.values())
+    assert len(set(names)) == len(names)
+    assert all(names)
+
+
+def test_facts_of_the_data_are_cells_too() -> None:
+    table = load_table("cl-infonce-fig4a")
+    facts = (RunValue("k = 1", "I(Z;T)", None, 0.5), RunValue("k = 2", "I(Z;T)", None, 0.7))
+    found = compare(TableResults(table, "paper", False, 1, facts))
+    assert [(cell.row_name, cell.ours and cell.ours.mean) for cell in found] == [
+        ("k = 1", 0.5),
+        ("k = 2", 0.7),
+    ]
+
+
+@pytest.mark.parametrize("name", available_tables())
 def test_no_two_columns_of_a_table_have_one_name(name: str) -> None:
     table = load_table(name)
     keys = dict.fromkeys([*(column.key for column in table.columns), *table.run.columns])

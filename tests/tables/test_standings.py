@@ -70,6 +70,18 @@ def test_other_forms_decide_no_claim(form: Mapping[str, object]) -> None:
     assert [found.verdict.status for found in stand.found.values()] == ["holds"]
 
 
+def test_columns_that_repeat_others_under_other_settings_decide_no_claim() -> None:
+    own = stored({"infonce": 84.0, "fair-cclk": 88.0})
+    moving = tuple(
+        replace(value, column="acc_moving") for value in own.results.values if value.column == "acc"
+    )
+    results = replace(own.results, values=moving)
+    stand = claim(standings([Judged(results, tuple(judge_all(results)))]))
+    found = stand.found["paper's, repeated"].verdict
+    assert (found.status, found.note) == ("holds", "without MSE")
+    assert stand.outcome == "elsewhere"
+
+
 def test_claims_without_runs_say_why() -> None:
     stands = standings([])
     outcomes = {(stand.table.id, stand.claim.check is None): stand.outcome for stand in stands}

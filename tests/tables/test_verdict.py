@@ -214,13 +214,31 @@ def test_a_height_at_a_place_needs_that_place_of_those_curves_alone() -> None:
     assert (verdict.status, verdict.seeds) == ("holds", 5)
 
 
+def test_curves_over_levels_and_rows_without_a_level_are_judged() -> None:
+    table = load_table("cl-infonce-fig6a")
+    levels = list(table.run.columns)
+    heights = {"cl-infonce": 3.0, "clusters-ce": 2.0}
+    cells = {
+        (row, level): [height + place + 0.01 * seed for seed in range(5)]
+        for row, height in heights.items()
+        for place, level in enumerate(levels)
+    }
+    cells |= {
+        ("supcon", "level14"): [12.0, 12.1, 12.2, 12.3, 12.4],
+        ("infonce", "level2"): [1.0, 1.1, 1.2, 1.3, 1.4],
+    }
+    values = [RunValue(*key, seed, value) for key, own in cells.items() for seed, value in enumerate(own)]
+    found = judge_all(TableResults(table, "paper", False, 5, tuple(values)))
+    assert [verdict.status for verdict in found] == ["holds", "holds", "holds", "not re-testable"]
+
+
 def test_claims_are_judged_once_more_on_columns_that_repeat_others() -> None:
     slow = {("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW}
     moving = {("fair-cclk", "acc_moving"): LOW, ("infonce", "acc_moving"): HIGH}
     own, *_, again, _ = judge_all(results(slow | moving))
     assert (own.status, own.read_in) == ("holds", ())
     assert (again.status, again.claim) == ("contradicted", own.claim)
-    assert (again.read_in, again.note) == (("Accuracy at rate 1.5",), "")
+    assert (again.read_in, again.note) == (("Accuracy at rate 1.5",), "without MSE")
     assert all(not verdict.read_in for verdict in judge_all(results(slow)))
     del moving["fair-cclk", "acc_moving"]
     *_, half, _ = judge_all(results(slow | moving))

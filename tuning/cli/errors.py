@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from contrasweep.plugins import plugin_fault
-from contrasweep.tuning.cli.rendering import print_error, remark
+from contrasweep.tuning.cli.rendering import plain_console, print_error, remark
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.cli.usage import Command
 from contrasweep.tuning.errors import (
@@ -80,7 +79,7 @@ def _tell(error: BaseException, code: int, go_on: str, of_plugin: str | None) ->
     if code > BY_SIGNAL:
         remark(f"Interrupted. {go_on}")
     elif code == FAULT or of_plugin:
-        console = Console(stderr=True, highlight=False)
+        console = plain_console(stderr=True)
         console.print(escape("".join(traceback.format_exception(error))), soft_wrap=True)
         if of_plugin:
             print_error(of_plugin)

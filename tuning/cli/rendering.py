@@ -1,6 +1,7 @@
 """What a command prints: lines, tables or JSON, and a line that shows its progress."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -15,39 +16,52 @@ from contrasweep.tuning.cli.columns import Row, separated, table_lines, wrapped
 from contrasweep.tuning.progress.display import Shown, display_of, shown_on
 
 
+def plain_console(**settings: Any) -> Console:
+    """Return rich's console without its changes of plain text: colours of numbers, pictures for `:a:`."""
+    return Console(highlight=False, emoji=False, **settings)
+
+
 def print_json(content: Any) -> None:
-    """Print `content` as JSON."""
-    Console(soft_wrap=True, highlight=False, markup=False).print(json.dumps(content, indent=2))
+    """Print `content` as JSON; a number that is not finite, which JSON lacks, becomes null."""
+    plain_console(soft_wrap=True, markup=False).print(json.dumps(_finite(content), indent=2, allow_nan=False))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def say(line: str) -> None:
     """Print a line unchanged, without markup or line breaks: it may be a command to copy."""
-    Console(highlight=False, markup=False).print(line, soft_wrap=True)
+    plain_console(markup=False).print(line, soft_wrap=True)
 
 
 def tell(line: str) -> None:
     """Print sentences; on a terminal they are broken between words, and commands in backticks stay whole."""
-    _flow(Console(highlight=False), "", line)
+    _flow(plain_console(), "", line)
 
 
 def remark(line: str) -> None:
     """Print a remark on the error stream: standard output holds only the table or the JSON."""
-    _flow(Console(highlight=False, stderr=True), "", line)
+    _flow(plain_console(stderr=True), "", line)
 
 
 def warn(line: str) -> None:
     """Print a line as a warning, on the error stream."""
-    _flow(Console(highlight=False, stderr=True), "Warning:", line, "bold yellow")
+    _flow(plain_console(stderr=True), "Warning:", line, "bold yellow")
 
 
 def print_error(line: str) -> None:
     """Print an error, on the error stream; one line, without the control characters of what it quotes."""
-    _flow(Console(highlight=False, stderr=True), "Error:", _on_one_line(line), "bold red")
+    _flow(plain_console(stderr=True), "Error:", _on_one_line(line), "bold red")
 
 
 def print_usage(lines: str) -> None:
     """Print how a command is called, on the error stream."""
-    Console(highlight=False, markup=False, stderr=True).print(lines, soft_wrap=True)
+    plain_console(markup=False, stderr=True).print(lines, soft_wrap=True)
 
 
 def _flow(console: Console, label: str, line: str, style: str = "") -> None:
@@ -86,7 +100,7 @@ def print_rows(
         say(f"{title}: none")
         return
     found = [row if isinstance(row, Row) else Row(row) for row in rows]
-    console = Console(highlight=False, markup=False)
+    console = plain_console(markup=False)
     if not console.is_terminal:
         remark(title)
         # Not by rich, which would turn tabs into spaces.
@@ -101,7 +115,7 @@ def print_rows(
 
 def print_entries(title: str, entries: Mapping[str, Sequence[str | Text]]) -> None:
     """Print each entry as its name, with the lines about it on the right; they wrap on terminals only."""
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(Text(title), soft_wrap=not console.is_terminal)
     if not console.is_terminal:
         wide = max(map(len, entries), default=0)

@@ -1,7 +1,9 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +15,7 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
-from contrasweep.tuning.results.best import best_name, merit, rule_in_words
+from contrasweep.tuning.results.best import RULE, best_name, merit
 from contrasweep.tuning.results.commands import results_option, resume_hint
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
         print_json(rows)
         return
     shown = [{**row, "best": _in_words(row["best"])} for row in rows]
-    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule_in_words('metric')}.")
+    rule = RULE.format(extreme="best", metric="value of its metric")
+    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule}.")
 
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
@@ -115,7 +118,7 @@ def show(
     front = () if record.is_final else front_among(tables.trials, record)
     kept = None if record.is_final or not record.require_search().keep else kept_trials(tables.trials, record)
     rows = [_trial_row(row, front, kept) for row in rows_so_far(tables)]
-    rows = _sorted(rows, sort)[:top]
+    rows = _first_trials(rows, sort, top)
     if plot is not None:
         draw_study(store, study, plot)
     if json:
@@ -285,25 +288,42 @@ def _trial_row(
     return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
 
 
-def _sorted(rows: list[dict[str, Any]], by: str | None) -> list[dict[str, Any]]:
-    """Return the rows by a metric, the best first, or by another column or value, the lowest first.
+def _first_trials(rows: list[dict[str, Any]], by: str | None, top: int | None) -> list[dict[str, Any]]:
+    """Return the rows of the first `top` trials by a metric, or by another column or value.
 
-    Rows without it come last.
+    A trial's metric is its mean over seeds, the best first; all else is its lowest value, the lowest first.
+    Trials without it come last.
 
     Raises:
         InputError: no row has a column of that name (with the nearest).
     """
-    if by is None or not rows:
-        return rows
-    flat = [{**row, **row["configuration"]} for row in rows]
-    known = [name for name in flat[0] if name not in ("configuration", "error")]
+    trials: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        trials.setdefault(row["trial"], []).append(row)
+    own = list(trials.values())
+    if by is not None and rows:
+        own = _by_column(own, by)
+    return list(chain.from_iterable(own[:top]))
+
+
+def _by_column(trials: list[list[dict[str, Any]]], by: str) -> list[list[dict[str, Any]]]:
+    first = {**trials[0][0], **trials[0][0]["configuration"]}
+    known = [name for name in first if name not in ("configuration", "error")]
     name = next((name for name in (by, f"val.{by}", f"test.{by}") if name in known), None)
     if name is None:
         raise unknown_name("column", by, known)
-    metric = name.startswith(("val.", "test."))
-    there = [place for place, row in enumerate(flat) if row[name] is not None]
-    there.sort(key=lambda place: flat[place][name], reverse=metric and not is_minimised(name))
-    return [rows[place] for place in [*there, *(set(range(len(rows))) - set(there))]]
+    is_metric = name.startswith(("val.", "test."))
+
+    def of(trial: list[dict[str, Any]]) -> Any:
+        found = [{**row, **row["configuration"]}.get(name) for row in trial]
+        there = [one for one in found if one is not None and one == one]  # NaN is no value
+        return None if not there else fmean(there) if is_metric else min(there)
+
+    keys = [of(trial) for trial in trials]
+    there = [place for place, key in enumerate(keys) if key is not None]
+    there.sort(key=lambda place: keys[place], reverse=is_metric and not is_minimised(name))
+    missing = [place for place, key in enumerate(keys) if key is None]
+    return [trials[place] for place in [*there, *missing]]
 
 
 def _shown(rows: list[dict[str, Any]], searched: list[str]) -> list[Row]:

@@ -147,6 +147,12 @@ def table(
     check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
+    if json and format_ != "markdown":
+        raise InputError(f"--json and --format {format_}: give one of them")
+    written = {"-o": output, "--figure": figure, "--save": save}
+    if dry_run and any(written.values()):
+        given_here = ", ".join(name for name, path in written.items() if path is not None)
+        raise InputError(f"--dry-run writes no file; given {given_here}")
     remark("Loading torch ...")
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from contrasweep.given_files import read_given
 from contrasweep.tuning.cli.columns import text
@@ -22,7 +21,7 @@ from contrasweep.tuning.cli.options import (
     check_place,
     parse_settings,
 )
-from contrasweep.tuning.cli.rendering import print_json, progress_line, remark, warn
+from contrasweep.tuning.cli.rendering import plain_console, print_json, progress_line, remark, warn
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.errors import InputError, every_fault, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
@@ -122,7 +121,7 @@ def _show(
     """Print each record as it comes, save the state after it, and return the scores of all epochs."""
     from contrasweep.tuning.results.collapse import collapse_warning
 
-    console = Console(highlight=False, file=file)
+    console = plain_console(file=file)
     console.print(
         f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {setup}", soft_wrap=True
     )

@@ -62,9 +62,10 @@ def compare(results: TableResults) -> list[Compared]:
     printed = [column.key for column in table.columns]
     ours = [key for key in table.run.columns if key not in printed]
     found = [v.column for v in results.values if v.column not in (*printed, *ours)]
+    rows = dict.fromkeys([*table.row_names, *(value.row for value in results.values)])
     compared: list[Compared] = []
     for column in dict.fromkeys([*printed, *ours, *found]):
-        own = [_cell(results, row, column) for row in table.row_names]
+        own = [_cell(results, row, column) for row in rows]
         compared += [cell for cell in own if cell is not None]
         compared += _controls(results, column)
     return compared
@@ -121,7 +122,7 @@ def _cell(results: TableResults, row: str, column: str) -> Compared | None:
         column=column,
         column_name=table.column_name(column),
         row=row,
-        row_name=table.row_names[row],
+        row_name=table.row_names.get(row, row),
         printed=printed.printed or "",
         published=printed.mean,
         published_std=printed.std,

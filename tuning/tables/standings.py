@@ -53,10 +53,10 @@ JUDGED: Final[Mapping[Status, Outcome]] = {
 }
 """What a verdict at the paper's settings and data makes of a claim, for verdicts that rest on runs."""
 
-PAPER, REPEATED = "paper's", "paper's, repeated"
+PAPER = "paper's"
 FORMS: Final[Mapping[str, str]] = {
     PAPER: "the paper's settings",
-    REPEATED: "the paper's settings, read in columns that repeat the claim's under other settings",
+    "paper's, repeated": "the paper's settings, read in columns that repeat the claim's under other settings",
     "released": "the released command's settings",
     "searched": "each row searched with the same budget",
     "searched, repeated": "searched, read in columns that repeat the claim's",
@@ -200,8 +200,8 @@ def _on_other_data(results: TableResults, verdict: Verdict) -> bool:
 
 
 def _decisive(found: Mapping[str, Found]) -> Found | None:
-    there = (found[form] for form in (PAPER, REPEATED) if form in found)
-    return next((one for one in there if one.ran and not one.other_data), None)
+    one = found.get(PAPER)
+    return one if one is not None and one.ran and not one.other_data else None
 
 
 def _outcome(table: Table, claim: Claim, found: Mapping[str, Found], read: set[str]) -> Outcome:

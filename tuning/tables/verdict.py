@@ -165,7 +165,7 @@ def judge_all(own: TableResults, others: Mapping[str, TableResults] | None = Non
 def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list[Verdict]:
     """Judge claims on the columns that repeat theirs, where every column that they read is repeated.
 
-    `[:]` stands for the repeated columns.
+    `[:]` stands for the repeated columns; the verdict says which it leaves out.
     """
     measured = {column for _, column in own.values}
     ours = table.run.columns
@@ -174,7 +174,8 @@ def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list
     for claim in table.claims:
         if claim.check is None or not claim.retest:
             continue
-        star = [column for column in claim.columns or own.columns if column in instead]
+        whole = claim.columns or [key for key in own.columns if key not in ours or not ours[key].repeats]
+        star = [column for column in whole if column in instead]
         tree = parse_check(claim.check)
         read = columns_read(tree, star)
         repeated = read and all(column in instead for column in read)
@@ -182,7 +183,10 @@ def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list
             again = parse_check(claim.check, instead)
             verdict = _judge_tree(claim, again, [instead[c] for c in star], own, others)
             names = tuple(table.column_name(instead[column]) for column in read)
-            found.append(replace(verdict, read_in=names))
+            others_read = [column for column in columns_read(tree, whole) if column not in read]
+            ran = verdict.status != "not run"
+            left = f"without {', '.join(map(table.column_name, others_read))}" if others_read and ran else ""
+            found.append(replace(verdict, read_in=names, note=_joined(verdict.note, left)))
     return found
 
 

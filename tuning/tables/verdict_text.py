@@ -91,8 +91,14 @@ def p_text(p: float) -> str:
 
 
 def pipes(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table without its empty columns; the first column always stays."""
+    """Return a Markdown table without its empty columns; the first column always stays.
+
+    A line break in a cell becomes a blank.
+    """
     said = [place for place in range(len(headings)) if place == 0 or any(row[place] for row in rows)]
     shown = [[line[place] for place in said] for line in (headings, *rows)]
     lines = [shown[0], ["---"] * len(said), *shown[1:]]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(" ".join(text.split()).replace("|", "\\|") for text in line) + " |"
+        for line in lines
+    )
