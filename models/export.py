@@ -19,7 +19,7 @@ from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.given import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.encoders.registry import UnknownEncoder, build_encoder
-from contrasweep.models.encoders.weights import metadata_of
+from contrasweep.models.encoders.weights import load_tensors, metadata_of
 
 FORMAT = "contrasweep-encoder-1"
 LARGEST = 10_000
@@ -134,7 +134,7 @@ def _read(content: bytes) -> EncoderFile:
     with torch.random.fork_rng(devices=[]):
         encoder = _built(header)
     try:
-        encoder.load_state_dict(weights)
+        load_tensors(encoder, weights)
     except RuntimeError as error:
         # Libraries change their networks from version to version.
         made = f" (written with {metadata['library']})" if "library" in metadata else ""

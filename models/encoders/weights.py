@@ -129,7 +129,22 @@ def load_weights(encoder: Encoder, stored: StoredWeights) -> None:
         ValueError: see `fitting`.
     """
     network = network_of(encoder)
-    network.load_state_dict(dict(fitting(stored, network).tensors), strict=False)
+    load_tensors(network, fitting(stored, network).tensors, strict=False)
+
+
+def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor], *, strict: bool = True) -> None:
+    """Load tensors into a network of the version that wrote them.
+
+    Some networks (torchvision's MNASNet) keep a version number beside their tensors, and refuse tensors
+    without one; no file of tensors has it.
+
+    Raises:
+        RuntimeError: with `strict`, a tensor is missing, has another shape, or is one too many.
+    """
+    own = network.state_dict()
+    own.clear()  # its version numbers stay
+    own.update(tensors)
+    network.load_state_dict(own, strict=strict)
 
 
 def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:

@@ -12,6 +12,7 @@ from contrasweep.libraries import LIBRARIES, library_and_model
 from contrasweep.models import build_encoder, check_images, check_two_sizes, encoder_bytes, load_encoder
 from contrasweep.models.encoders import libraries
 from contrasweep.models.encoders.unfilled import unfilled
+from contrasweep.models.encoders.weights import load_weights, network_of, read_weights
 
 needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
 
@@ -48,6 +49,18 @@ def test_every_layer_learns_and_nothing_is_drawn(name: str, size: int, width: in
     (features * torch.randn(features.shape)).sum().backward()
     assert all(weight.grad is not None for weight in encoder.parameters())
     assert all(bool(weight.grad.any()) for weight in encoder.parameters() if weight.ndim > 1)  # type: ignore[union-attr]
+
+
+def test_a_network_with_a_version_number_beside_its_tensors_is_read_again(tmp_path: Path) -> None:
+    encoder = build_encoder("torchvision:mnasnet0_5", 3, 32)
+    saved, weights = tmp_path / "encoder.safetensors", tmp_path / "weights.pt"
+    saved.write_bytes(encoder_bytes(encoder, name="torchvision:mnasnet0_5", channels=3, image_size=32))
+    torch.save(network_of(encoder).state_dict(), weights)
+    other = build_encoder("torchvision:mnasnet0_5", 3, 32)
+    load_weights(other, read_weights(weights))
+    for again in (load_encoder(saved), other):
+        pairs = zip(again.state_dict().values(), encoder.state_dict().values(), strict=True)
+        assert all(torch.equal(one, two) for one, two in pairs)
 
 
 @each_network

@@ -44,6 +44,15 @@ def test_the_best_two_of_a_sweep_are_kept_and_a_resumed_one_keeps_its_number(tmp
     assert features.shape == (4, encoder.width)
 
 
+def test_a_resumed_sweep_with_nothing_left_to_train_keeps_its_number_too(tmp_path: Path) -> None:
+    with without_ray():
+        run_sweep(tiny_plan(tmp_path, keep_weights=3, scheduler="none", trials=3))
+        assert len(held(tmp_path)) == 3
+        resume_sweep("small", tmp_path, keep_weights=1)
+    best = [one.trial for one in best_trials(ResultsStore(tmp_path), "small", top=1)]
+    assert held(tmp_path) == {f"{best[0]:05d}-0"}
+
+
 def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
     with without_ray():
         run_sweep(tiny_plan(tmp_path, keep_weights=0, trials=1))
@@ -72,7 +81,7 @@ def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
     assert held(tmp_path) == {"00001-0", "00001-1"}
 
 
-def test_final_runs_keep_snapshots(tmp_path: Path) -> None:
+def test_final_runs_keep_snapshots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with without_ray():
         run_sweep(tiny_plan(tmp_path, trials=1))
     best = best_trials(ResultsStore(tmp_path), "small")[0]
@@ -86,6 +95,12 @@ def test_final_runs_keep_snapshots(tmp_path: Path) -> None:
     assert any(not a.equal(b) for a, b in zip(first.parameters(), end.parameters(), strict=True))
     with pytest.raises(InputError, match="snapshots"):
         final_runs(best, seeds=1, concurrency=1, snapshots=0)
+    final_runs(best, seeds=1, concurrency=1, snapshots=1)
+    assert "without snapshots" not in caplog.text
+    for name in names:
+        (folder / name).unlink()
+    final_runs(best, seeds=1, concurrency=1, snapshots=1)
+    assert "the store holds 1 run without snapshots" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.halving import Halving, check_halving
-from contrasweep.tuning.ray.scheduler import ResumableASHA
+from contrasweep.tuning.ray.scheduler import ByCurves, ResumableASHA
+from contrasweep.tuning.search import PastTrial, SearchStudy
 
 EPOCHS = 9
 NO_RAMP = 0.0
@@ -108,6 +110,31 @@ def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
     # Epoch 2 again, as after a checkpoint: below the cutoff of rung 1, which it passed with 0.95.
     assert run(scheduler, trial, {2: 0.2}) == ("CONTINUE", 2)
     assert run(scheduler, trial, {3: 0.2}) == ("STOP", 3)
+
+
+@pytest.mark.parametrize(("stored", "stops"), [({0: 0.0, 1: 0.2}, 1), ({0: 0.0, 1: 0.2, 2: 0.3}, None)])
+def test_a_trial_is_stopped_where_the_driver_died_before_it_said_so(
+    stored: dict[int, float], stops: int | None
+) -> None:
+    """Its score at the rung is stored, and nothing after it: it went on only if there is more."""
+    past = [{1: score / 10, 3: score / 10} for score in range(10)]
+    for again in ({1: 0.2, 2: 0.3}, {2: 0.3}):
+        scheduler = ResumableASHA(EPOCHS, NO_RAMP, past, {7: stored}, USUAL)
+        trial = fake_trial(7, "new-id")
+        scheduler.on_trial_add(None, trial)
+        first = min(again)
+        assert run(scheduler, trial, again) == (("STOP", first) if stops else ("CONTINUE", 2))
+
+
+def test_a_trial_is_not_looked_at_again_after_epochs_that_it_passed() -> None:
+    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
+    study = SearchStudy(space, sampler="random", epochs=8)
+    study.restore([PastTrial(0, {"x": 0.5}, "running", {1: 0.1, 2: 0.2, 4: 0.3})])
+    asked: list[int] = []
+    study.goes_on = lambda number, epoch, value: bool(asked.append(epoch))  # type: ignore[method-assign,func-returns-value]
+    scheduler, trial = ByCurves(study, (1, 2, 4)), fake_trial(0, "new-id")
+    decisions = [scheduler.on_trial_result(None, trial, {"epoch": e, "score": 0.1}) for e in (1, 2, 3, 4)]
+    assert (decisions, asked) == (["CONTINUE"] * 3 + ["STOP"], [4])
 
 
 def test_a_score_of_minus_infinity_is_stopped() -> None:

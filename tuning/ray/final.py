@@ -11,6 +11,7 @@ import ray
 import torch
 from ray.exceptions import RayError
 
+from contrasweep.names import counted
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
@@ -29,7 +30,7 @@ from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
-from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.encoders import encoder_path, snapshot_path, stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
@@ -139,6 +140,7 @@ def _run_missing(
     """Run what the store does not hold; return how many runs that was."""
     study, of = plan.record.name, len(plan.requests)
     missing = plan.missing(completed_rows(store, study))
+    _tell_of_snapshots(plan, missing)
     at_once = replace(resources, concurrency=min(resources.concurrency, len(missing)))
     tracker = RunsTracker(of, of - len(missing), slots=max(1, at_once.concurrency))
     for _ in _run_all(missing, at_once, tracker, lambda stage=None: show(tracker.progress(stage))):
@@ -146,6 +148,23 @@ def _run_missing(
         if not heartbeat.in_charge():
             raise SweepStopped(f"the final runs {study} stopped: another driver has taken them over")
     return len(missing)
+
+
+def _tell_of_snapshots(plan: FinalPlan, missing: Sequence[TrialRequest]) -> None:
+    """Warn of runs that the store holds without the snapshots that are asked for: they do not run again."""
+    there = stored_encoders(plan.location, plan.record.name)
+    held = [one for one in plan.requests if one not in missing and one.snapshots]
+    without = sum(
+        snapshot_path(plan.record.name, one.trial, one.experiment.seed, every) not in there
+        for one in held
+        if (every := one.snapshots) and every < one.experiment.epochs
+    )
+    if without:
+        log.warning(
+            "the store holds %s without snapshots, which will not be trained again: for snapshots, give "
+            "another results folder",
+            counted(without, "run"),
+        )
 
 
 def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialReport:

@@ -52,10 +52,15 @@ class ByCurves(InOrder):
         return {}
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
-        """Say whether a trial goes on after an epoch."""
+        """Say whether a trial goes on after an epoch.
+
+        A trial that goes on from an older checkpoint reports epochs again: it was looked at after those.
+        """
         epoch, number = int(result["epoch"]), trial.config["request"].trial
-        stays = epoch not in self._looks or self._study.goes_on(number, epoch, float(result["score"]))
-        return self.CONTINUE if stays else self.STOP
+        known = max(self._study.trial(number).intermediate_values, default=0)
+        if epoch not in self._looks or epoch < known:
+            return self.CONTINUE
+        return self.CONTINUE if self._study.goes_on(number, epoch, float(result["score"])) else self.STOP
 
 
 class ResumableASHA(AsyncHyperBandScheduler):
@@ -89,13 +94,24 @@ class ResumableASHA(AsyncHyperBandScheduler):
         )
         self._interrupted = interrupted
         self._again = again
+        # By trial: after which epoch it was to stop, where the driver died before it could say so.
+        self._stops: dict[int, int] = {}
         for number, scores in enumerate(past):
             self._replay(SimpleNamespace(trial_id=f"past-{number}"), scores)
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Admit a trial. A trial that goes on brings its earlier scores, under its new Ray id."""
         super().on_trial_add(tune_controller, trial)
-        self._report(trial, self._interrupted.get(trial.config["request"].trial, {}))
+        number = trial.config["request"].trial
+        scores = self._interrupted.get(number, {})
+        if self._report(trial, scores) == self.STOP:
+            self._stops[number] = max(scores)
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        """Say whether a trial goes on after an epoch."""
+        decision = super().on_trial_result(tune_controller, trial, result)
+        last = self._stops.get(trial.config["request"].trial)
+        return self.STOP if last is not None and int(result["epoch"]) >= last else decision
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Pass on that a worker has failed."""
@@ -107,9 +123,13 @@ class ResumableASHA(AsyncHyperBandScheduler):
         self._report(stand_in, scores)
         super().on_trial_remove(NO_CONTROLLER, stand_in)
 
-    def _report(self, trial: Any, scores: Mapping[int, float]) -> None:
+    def _report(self, trial: Any, scores: Mapping[int, float]) -> str:
+        """Report scores; return what is decided after the last of them."""
+        decision = self.CONTINUE
         for epoch in sorted(scores):
-            super().on_trial_result(NO_CONTROLLER, trial, {"epoch": epoch, "score": scores[epoch]})
+            result = {"epoch": epoch, "score": scores[epoch]}
+            decision = super().on_trial_result(NO_CONTROLLER, trial, result)
+        return decision
 
 
 def scheduler_of(

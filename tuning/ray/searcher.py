@@ -130,6 +130,10 @@ class StoreSearcher(Searcher):
                 request = self._request(Proposal(one.trial, one.values))
                 end_all(request, one.status, error=one.error, since=self._since)
 
+    def tidy(self) -> None:
+        """Delete encoders that an earlier driver left: it was killed before it could, or kept more."""
+        self._kept.tidy()
+
     def set_search_properties(self, metric: str | None, mode: str | None, config: Any, **spec: Any) -> bool:
         """Accept and ignore Tune's settings: the plan says what is searched."""
         return True

@@ -263,6 +263,7 @@ def _run(
             early=EarlyEnd(plan.search, held, spent=time_spent(tables)),
         )
         searcher.settle(held)
+        searcher.tidy()
         if searcher.has_more:
             if show is not None:
                 show(searcher.progress(STARTING_RAY))

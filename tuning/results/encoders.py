@@ -96,14 +96,15 @@ class KeptEncoders:
         `merits` are its final ones (`results.best`); without them, the trial is no candidate for the best.
         """
         self._merits[trial] = merits
-        if self._most:
-            self.tidy()
+        self.tidy()
 
     def tidy(self) -> None:
         """Delete the encoders of trials that have ended and are not among the best.
 
         A file that cannot be deleted costs room, nothing else: that is a warning.
         """
+        if not self._most:
+            return
         merits = {trial: own for trial, own in self._merits.items() if own is not None}
         best = ranked(merits)[: self._most]
         ended = {f"{trial:05d}" for trial in self._merits.keys() - set(best)}

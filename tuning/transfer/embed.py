@@ -20,6 +20,7 @@ from contrasweep.tuning.transfer.feature_map import MapPoints, feature_map
 from contrasweep.tuning.transfer.images import ImageSet, dataset_images, folder_images
 from contrasweep.tuning.transfer.request import PCA, EmbedRequest
 from contrasweep.tuning.transfer.sources import Source, one_encoder
+from contrasweep.tuning.transfer.tasks import centre_in_words
 from contrasweep.version import __version__
 
 METADATA: Final = b"contrasweep"
@@ -129,6 +130,7 @@ def _preprocessing(images: ImageSet, encoder: GivenEncoder) -> str:
         done.append(f"resized from {height} x {width}")
     if channels != takes.channels:
         done.append("grey repeated in 3 channels" if channels == 1 else "colours turned to grey")
+    done += centre_in_words(encoder.experiment.probes.centre)
     return "; ".join([*done, f"{takes.size} x {takes.size} pixels, values in 0..1"])
 
 

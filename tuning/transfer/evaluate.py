@@ -203,7 +203,7 @@ def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan
             notes[start] = None
         for task in tasks:
             encoder.network(task.data.spec.channels, trained=False)
-            if (done := task.conversion(encoder.takes)) is not None:
+            if (done := task.conversion(encoder.takes, encoder.experiment.probes.centre)) is not None:
                 notes[done] = None
             if (warning := _chosen_by_search(encoder, task)) is not None:
                 notes[warning] = None

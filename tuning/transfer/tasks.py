@@ -10,6 +10,7 @@ from contrasweep.models import ImageInput
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, ValidationSettings
 from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data, spec_for, versions_of
+from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.transfer.plan import METHOD, TransferPlan, check_image_dataset
 
 
@@ -39,8 +40,11 @@ class Task:
         few = self.train.subset(rows)
         return replace(self, data=replace(self.data, train=few, probed=few, probe_rows=few))
 
-    def conversion(self, takes: ImageInput) -> str | None:
-        """Return in words what is done to the images before an encoder sees them; None for nothing."""
+    def conversion(self, takes: ImageInput, centre: float) -> str | None:
+        """Return in words what is done to the images before an encoder sees them; None for nothing.
+
+        `centre` is the share of the sides that is kept.
+        """
         spec = self.data.spec
         done = []
         if spec.image_size != takes.size:
@@ -48,7 +52,13 @@ class Task:
             done.append(f"resized from {there} to {takes.size} x {takes.size} pixels (bilinear)")
         if spec.channels != takes.channels:
             done.append("grey repeated in 3 channels" if spec.channels == 1 else "colours turned to grey")
+        done += centre_in_words(centre)
         return f"{self.name}: {', '.join(done)}" if done else None
+
+
+def centre_in_words(centre: float) -> list[str]:
+    """Say that only a central share of the sides is kept; nothing where all is."""
+    return [] if centre == 1 else [f"the central {number_text(centre)} of the sides kept"]
 
 
 def load_tasks(plan: TransferPlan, data_root: Path | None, device: torch.device) -> list[Task]:
