@@ -104,11 +104,6 @@ def test_show_sorts_and_counts_whole_trials(run: Run, tmp_path: Path) -> None:
     assert whole[-1]["val.accuracy"] is None
 
 
-def test_text_is_printed_as_it_is(run: Run, tmp_path: Path) -> None:
-    """A path with `:100:` or `:a:` is no picture."""
-    assert "res:100:a" in run("studies", "--results", "res:100:a").output
-
-
 def test_show_names_a_damaged_file_and_shows_the_rest(run: Run, tmp_path: Path) -> None:
     write_study(tmp_path / "results", [0.6, 0.7])
     damaged = min((tmp_path / "results" / "trials" / "study=written").glob("*.parquet"))

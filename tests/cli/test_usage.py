@@ -131,3 +131,8 @@ def test_what_one_copies_stays_whole() -> None:
     command = "`contrasweep show my-study --results /a/long/path/to/results`"
     assert wrapped(f"Some failed: {command} says why.", 30) == ["Some failed:", command, "says why."]
     assert wrapped("a ` b c", 3) == ["a `", "b c"]
+
+
+def test_text_is_printed_as_it_is() -> None:
+    """A path with `:100:` or `:a:` is no picture."""
+    assert "res:100:a" in CliRunner().invoke(app, ["studies", "--results", "res:100:a"]).output

@@ -15,7 +15,7 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
-from contrasweep.tuning.results.encoders import KeptEncoders, encoder_path
+from contrasweep.tuning.results.encoders import KeptEncoders, encoder_path, runs_with_encoders
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import Location, ResultsStore, open_location
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
@@ -61,7 +61,7 @@ def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
         tiny_plan(tmp_path, keep_weights=-1)
 
 
-def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
+def test_a_seed_that_completed_keeps_its_encoder_until_the_failed_one_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[int] = []
@@ -78,7 +78,14 @@ def test_a_trial_that_fails_in_its_last_seed_leaves_no_encoder(
         run_sweep(tiny_plan(tmp_path, keep_weights=3, trials=2, seeds=2, scheduler="none"))
     outcomes = ResultsStore(tmp_path).trials("small").to_pylist()
     assert sorted((row["trial"], row["seed"]) for row in outcomes if row["status"] == "failed") == [(0, 1)]
-    assert held(tmp_path) == {"00001-0", "00001-1"}
+    assert held(tmp_path) == {"00000-0", "00001-0", "00001-1"}
+    _, rows = runs_with_encoders(ResultsStore(tmp_path), "small")
+    assert set(rows) == {(1, 0), (1, 1)}
+    with without_ray():
+        resume_sweep("small", tmp_path, retry_failed=True)
+    assert held(tmp_path) == {"00000-0", "00000-1", "00001-0", "00001-1"}
+    _, rows = runs_with_encoders(ResultsStore(tmp_path), "small")
+    assert len(rows) == 4
 
 
 def test_final_runs_keep_snapshots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -30,9 +30,6 @@ from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord, Tr
 NO_EXPERIMENT: Final = ""
 """The `config` of a trial whose values give no experiment."""
 
-_MAY_LEAVE_ENCODERS: Final = ("completed", "failed")
-"""How trials end of which a seed may have completed, and written its encoder."""
-
 
 class StoreSearcher(Searcher):
     """Propose the trials of a plan: first those that an earlier driver left unfinished, then new ones.
@@ -89,9 +86,9 @@ class StoreSearcher(Searcher):
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
         ended = {
-            one.number: final_merits(_merits_of(one)) if one.state == "completed" and one.keeps else None
+            one.number: final_merits(_merits_of(one)) if one.keeps else None
             for one in past
-            if one.state in _MAY_LEAVE_ENCODERS
+            if one.state == "completed"
         }
         self._kept = KeptEncoders(location, plan.name, plan.search.keep_weights, ended)
 
@@ -234,7 +231,8 @@ class StoreSearcher(Searcher):
             self._early.end(request.trial, status, self._score(result), kept=kept)
             merits = final_merits(self._values(result)) if status == "completed" and kept else None
             self._tracker.end(request.trial, status, self._shown(merits))
-            if status in _MAY_LEAVE_ENCODERS:
+            # Encoders of a failed trial stay: `--retry-failed` does not train its completed seeds again.
+            if status == "completed":
                 self._kept.add(request.trial, merits)
 
     def _again(self, trial_id: str, request: TrialRequest) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.best import ranked
 from contrasweep.tuning.results.commands import results_option
@@ -60,7 +62,10 @@ def runs_with_encoders(store: ResultsStore, searched: str) -> tuple[str, Mapping
             continue
         if study == final and rows:
             return study, rows
-        if found := {key: row for key, row in rows.items() if encoder_path(study, *key) in there}:
+        # Seeds of a failed trial may have left theirs.
+        failed = set(store.trials(study).filter(pc.field("status") == "failed")["trial"].to_pylist())
+        whole = {key: row for key, row in rows.items() if key[0] not in failed}
+        if found := {key: row for key, row in whole.items() if encoder_path(study, *key) in there}:
             return study, found
     raise InputError(
         f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
