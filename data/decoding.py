@@ -92,8 +92,8 @@ def fit_square(image: Tensor, size: int) -> Tensor:
     from torchvision.transforms.v2 import functional
 
     height, width = image.shape[1:]
-    scale = size / min(height, width)
-    shape = [max(size, round(height * scale)), max(size, round(width * scale))]
+    # Rounded down, as torchvision's Resize does.
+    shape = [size * side // min(height, width) for side in (height, width)]
     if shape[0] * shape[1] > MOST_PIXELS:
         raise CorruptImage(f"resized to {shape[0]:,} x {shape[1]:,} pixels; allowed: at most {MOST_PIXELS:,}")
     resized = image if shape == [height, width] else functional.resize(image, shape, antialias=True)

@@ -72,7 +72,7 @@ def test_a_search_with_conditions_is_refused(tmp_path: Path) -> None:
 
 
 def test_too_few_trials_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="19 trials trained to their last epoch, and a replay needs 20"):
+    with pytest.raises(InputError, match="19 configurations trained to their last epoch"):
         recording_of(study(tmp_path, count=19).store, "demo")
 
 

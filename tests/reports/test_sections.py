@@ -84,7 +84,7 @@ def test_the_file_that_final_runs_take_is_written_first(
     commands = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     where = f" --results {store.location.uri}"
     written = [] if best is None else [f"contrasweep best demo{where} -o {best}"]
-    assert commands[1:] == [*written, command or "contrasweep run demo --seeds 5"]
+    assert commands[1:] == [*written, command or f"contrasweep run demo --seeds 5{where}"]
 
 
 def test_all_failed(write_study, store) -> None:

@@ -13,6 +13,7 @@ from contrasweep.tuning.sensitivity import forest
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
 from contrasweep.tuning.sensitivity.page import sensitivity_sections
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+from contrasweep.tuning.sensitivity.scores import stages
 from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
 from tests.sensitivity.analysed_studies import page_of, study
 from tests.sensitivity.learning_curves import searched
@@ -142,6 +143,20 @@ def test_categories_only_nan_and_a_constant_score_make_a_page() -> None:
         ending=np.where(np.arange(45) % 3 == 0, "no score", "completed"),
     )
     assert "15 ended trials without a score" in page_of(analyse_observations([mixed]))
+
+
+def test_a_configuration_that_ran_again_counts_once() -> None:
+    """Eight configurations, 24 trials: the copies of a score are no evidence."""
+    choices = {name: {"choice": [0, 1], "default": 0} for name in ("a", "b", "c")}
+    one = observed(space_of(**choices), lambda x: 0 * x["a"], 24)
+    codes = np.array([[row >> bit & 1 for bit in range(3)] for row in range(8)] * 3, dtype=float)
+    noise = np.tile(np.random.default_rng(0).normal(size=8), 3)
+    again = replace(one, codes=codes, score=noise, curve=np.full_like(one.curve, np.nan))
+    assert (again.repeats, len(again.distinct().trial)) == (16, 8)
+    assert len(stages(again)[-1].trials) == 8  # type: ignore[arg-type]
+    assert "16 trials ran a configuration again" in page_of(analyse_observations([again]))
+    other = replace(again, score=noise + np.arange(24))
+    assert other.repeats == 0, "scores that differ are those of other runs"
 
 
 def test_a_study_without_searched_parameters_makes_a_page() -> None:

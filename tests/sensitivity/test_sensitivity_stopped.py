@@ -53,7 +53,7 @@ def test_the_rule_that_stops_is_that_of_the_scheduler() -> None:
     scheduler = ResumableASHA(EPOCHS, 0, [], {}, Halving())
     last = []
     for number, curve in enumerate(whole):
-        trial: Any = SimpleNamespace(trial_id=str(number))
+        trial: Any = SimpleNamespace(trial_id=str(number), config={"request": SimpleNamespace(trial=number)})
         AsyncHyperBandScheduler.on_trial_add(scheduler, NO_CONTROLLER, trial)
         reports = ({"epoch": epoch, "score": float(curve[epoch])} for epoch in range(1, EPOCHS + 1))
         decisions = ((r["epoch"], scheduler.on_trial_result(NO_CONTROLLER, trial, r)) for r in reports)

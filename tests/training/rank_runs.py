@@ -199,7 +199,7 @@ def embedded(ranks: Ranks) -> torch.Tensor:
     data = small(experiment, {})
     prepared.CHUNK = 20
     try:
-        return embed_training_set(build_objective(experiment, data), data.shared(ranks))
+        return embed_training_set(build_objective(experiment, data), data.shared(ranks), 1.0)
     finally:
         prepared.CHUNK = 1024
 

@@ -15,6 +15,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.results.collapse import collapse_warning
 from contrasweep.tuning.training.evaluation import validation_scores
+from contrasweep.tuning.training.label_free import _some_of
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
@@ -58,21 +59,15 @@ def test_the_control_that_runs_share_depends_on_the_views(experiment: Make, data
     assert first["val.alignment"] != second["val.alignment"]
 
 
-def test_of_many_images_some_are_scored_evenly_spaced(
-    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    e = experiment(values=ASKED)
-    objective = build_objective(e, data)
-    for name in ("MOST_WHOLE", "MOST_VIEWED"):
-        monkeypatch.setattr(f"contrasweep.tuning.training.label_free.{name}", 16)
-    few = validation_scores(objective, data, e, full=False)
+def test_of_many_images_some_are_drawn_whatever_their_order(data: PreparedData) -> None:
     assert data.validation is not None
-    fourth = replace(data, validation=data.validation.subset(range(0, len(data.validation), 4)))
-    assert {name: few[name] for name in NAMES} == {
-        name: score
-        for name, score in validation_scores(objective, fourth, e, full=False).items()
-        if name in NAMES
-    }
+    count = len(data.validation)
+    periodic = replace(data.validation, labels=torch.arange(count) % 10)
+    drawn = _some_of(periodic, count // 10)
+    assert len(drawn) == count // 10
+    assert len(set(drawn.labels.tolist())) > 3, "every tenth image would be of one class"
+    assert drawn.labels.equal(_some_of(periodic, count // 10).labels)
+    assert _some_of(periodic, count) is periodic
 
 
 def test_collapsed_features_are_warned_of_after_training_alone(experiment: Make, data: PreparedData) -> None:

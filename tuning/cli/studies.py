@@ -1,5 +1,6 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -53,15 +54,20 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
     """Return a study's summary and its row; both come from one reading of its trials."""
+    from contrasweep.tuning.results.trials import trial_outcomes
+
     trials = store.trials(record.name)
     summary = store.summary(record, trials)
+    # Trials of a search, each with all its seeds; the runs of a study of final runs.
+    endings = [] if record.is_final else [one.status for one in trial_outcomes(trials, record)]
+    counts = summary.counts if record.is_final else Counter(endings)
     return summary, {
         "study": summary.name,
         "method": summary.method,
         "dataset": summary.dataset,
         "state": summary.state,
-        "trials": sum(summary.counts.values()) // record.seeds,
-        "endings": ", ".join(f"{count} {status}" for status, count in summary.counts.items()),
+        "trials": len(endings) if not record.is_final else sum(summary.counts.values()),
+        "endings": ", ".join(f"{count} {status}" for status, count in counts.items()),
         "created": f"{summary.created:%Y-%m-%d %H:%M}",
         "best": None if record.is_final else _best(record, trials),
     }

@@ -159,14 +159,15 @@ def recording_of(store: ResultsStore, study: str, again: str | None = None) -> R
     """
     record = store.study(study)
     refuse_conditions(record)
-    seen = observe(store, study)
+    seen = observe(store, study).distinct()
     if not seen.axes:
         raise InputError(f"study {study} searches nothing, so there is nothing to replay")
     rows = _whole(seen)
     if np.count_nonzero(rows) < LEAST:
         raise InputError(
-            f"study {study}: {np.count_nonzero(rows)} trials trained to their last epoch, and a replay needs "
-            f"{LEAST}; --sampler random --scheduler none records them without a choice of its own"
+            f"study {study}: {np.count_nonzero(rows)} configurations trained to their last epoch, and a "
+            f"replay needs {LEAST}; --sampler random --scheduler none records them without a choice of its "
+            "own"
         )
     return Recording(
         name=study,

@@ -28,16 +28,17 @@ def comparison_section(studies: Sequence[StudyData]) -> Section:
 
 def budget_line(studies: Sequence[StudyData]) -> str:
     """Return a sentence that states the budgets of the studies and whether they are equal."""
-    budgets = {(data.planned, _epochs(data), data.search.scheduler) for data in studies}
+    budgets = {(_budget(data), data.search.scheduler) for data in studies}
     if len(budgets) == 1:
-        trials, epochs, scheduler = budgets.pop()
-        return f"Equal budgets: {_budget(trials, epochs)} each, scheduler {scheduler}."
-    each = "; ".join(f"{data.name} {_budget(data.planned, _epochs(data))}" for data in studies)
+        budget, scheduler = budgets.pop()
+        return f"Equal budgets: {budget} each, scheduler {scheduler}."
+    each = "; ".join(f"{data.name} {_budget(data)}" for data in studies)
     return f"The budgets differ, so a larger one may have won by its size: {each}."
 
 
-def _budget(trials: int, epochs: int) -> str:
-    return f"{counted(trials, 'trial')} of at most {counted(epochs, 'epoch')}"
+def _budget(data: StudyData) -> str:
+    seeds = f" with {data.record.seeds} seeds" if data.record.seeds > 1 else ""
+    return f"{counted(data.planned, 'trial')}{seeds} of at most {counted(_epochs(data), 'epoch')}"
 
 
 def _cautions(studies: Sequence[StudyData]) -> list[str]:

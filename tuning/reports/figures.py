@@ -214,7 +214,7 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
             hovertemplate="%{x:.4g}, %{y:.4g}<extra>untrained encoder</extra>",
         )
     figure.update_layout(
-        title=_trade(front.metrics, every),
+        title=f"The trade: {better_in_words(front.metrics, every)}",
         xaxis_title=front.metrics[across],
         yaxis_title=front.metrics[up],
         meta={
@@ -225,12 +225,13 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
     return figure
 
 
-def _trade(metrics: Sequence[str], every: str) -> str:
+def better_in_words(metrics: Sequence[str], every: str) -> str:
+    """Say of which metrics larger values are better, and of which smaller ones; `every` stands for all."""
     small = [metric for metric in metrics if is_minimised(metric)]
     if not small:
-        return f"The trade: larger is better in {every}"
+        return f"larger is better in {every}"
     smaller = f"smaller is better in {' and '.join(small)}"
-    return f"The trade: {smaller}" + (", larger in the others" if len(small) < len(metrics) else "")
+    return smaller + (", larger in the others" if len(small) < len(metrics) else "")
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:

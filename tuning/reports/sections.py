@@ -10,6 +10,7 @@ from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
     COLOUR,
     MAX_POINTS,
+    better_in_words,
     draw_curves,
     draw_front,
     draw_progress,
@@ -185,9 +186,10 @@ def _pareto(data: StudyData) -> Section | None:
         if COLOUR in front.metrics
         else ""
     )
+    better = better_in_words(front.metrics, "each")
     how = (
-        f"Larger is better: {', '.join(front.metrics)}. A trial is on the front if no other completed trial "
-        "is better by one of them without being worse by another."
+        f"By {', '.join(front.metrics)}: {better}. A trial is on the front if no other completed trial is "
+        "better by one of them without being worse by another."
     )
     by_number = {trial.number: trial for trial in data.trials}
     hidden = len(front.members) - MAX_ROWS
@@ -257,7 +259,7 @@ def _study_lines(data: StudyData) -> list[str]:
     seeds = sorted({seed for trial in data.trials for seed in trial.seeds})
     final = sorted({row["seed"] for row in data.final_rows})
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed", "mode")}
+    rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed")}
     lines = [
         f"n = {counted(len(data.trials), 'trial')}, search seeds {_list(seeds)}"
         + (f"; final runs: n = {len(data.final_rows)}, seeds {_list(final)}" if final else ""),

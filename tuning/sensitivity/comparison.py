@@ -207,6 +207,11 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
             f"{first.study} trains for {first.epochs} epochs, {second.study} for {second.epochs}: "
             "equal trials are not equal budgets"
         )
+    seeds = [len(np.unique(one.replicates.seed)) for one in (first, second)]
+    if seeds[0] != seeds[1] and all(seeds):
+        found.append(
+            f"a trial of {first.study} is a mean over {seeds[0]} seeds, one of {second.study} over {seeds[1]}"
+        )
     stopped = [one.study for one in (first, second) if one.count("stopped")]
     if len(stopped) == 1:
         found.append(f"only {stopped[0]} had trials stopped early: its trials cost less")

@@ -3,7 +3,8 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrasweep.tuning.results.best import merit, merit_name
+from contrasweep.tuning.results.final_runs import SAME
 from contrasweep.tuning.results.study import hardware_of
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
@@ -99,6 +101,41 @@ class Observations:
     def over(self) -> NDArray[np.bool_]:
         """Which trials have ended, with or without a score; the others may yet get a score."""
         return np.asarray(~np.isin(self.ending, ["running", "interrupted"]))
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Which trials are the first of their configuration: of copies, the one that came furthest.
+
+        A repeated configuration has the same seeds, so its scores are copies, which say nothing more. Trials
+        of one configuration with other scores are no copies.
+        """
+        scores = np.concatenate([self.curve, self.score[:, None]], axis=1)
+        reached = np.isfinite(scores).sum(axis=1)
+        found = np.ones(len(self.trial), dtype=bool)
+        _, group = np.unique(np.nan_to_num(self.codes, nan=-1.0), axis=0, return_inverse=True)
+        may_be_copies = ~np.isin(self.ending, ["failed", "no score"])
+        for one in np.flatnonzero(np.bincount(group.ravel(), minlength=1) > 1):
+            rows = np.flatnonzero((group.ravel() == one) & may_be_copies)
+            furthest, *others = rows[np.argsort(-reached[rows], kind="stable")] if len(rows) else [0]
+            for row in others:
+                gaps = np.abs(scores[row] - scores[furthest])
+                there = np.isfinite(gaps)
+                found[row] = not (
+                    there.any() and (gaps[there] <= SAME * np.abs(scores[furthest][there])).all()
+                )
+        return found
+
+    @property
+    def repeats(self) -> int:
+        """How many trials that have ended repeat the configuration of another one."""
+        return int(np.count_nonzero(self.over & ~self.first)) if self.axes else 0
+
+    def distinct(self) -> "Observations":
+        """Return the first trial of each configuration."""
+        if not self.repeats:
+            return self
+        by_trial = ("trial", "codes", "ending", "score", "curve", "rung", "seconds", "ended")
+        return replace(self, **{name: getattr(self, name)[self.first] for name in by_trial})
 
     def count(self, ending: Ending) -> int:
         """Return how many trials ended in this way."""

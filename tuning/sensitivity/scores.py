@@ -6,6 +6,7 @@ scores that the others would have had are estimated (see `continuation`), many t
 carries on how far the estimates differ.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -100,7 +101,7 @@ class Stage:
         if self.reached < enough.REACHED:
             return TooFew(self.reached, enough.REACHED, f"trials that reached {self.name}")
         if self.trials.known < enough.KNOWN:
-            percent = round(100 * max(0.0, self.trials.known))
+            percent = math.floor(100 * max(0.0, self.trials.known))
             what = f"of the variance of the scores at {self.name} measured rather than estimated"
             return TooFew(percent, round(100 * enough.KNOWN), what, unit=" %")
         return self.trials
@@ -112,8 +113,11 @@ def stage_name(epoch: int, is_end: bool) -> str:
 
 
 def stages(observations: Observations) -> tuple[Stage, ...]:
-    """Return the rungs at which trials were stopped, and the end; without early stopping, only the end."""
-    o = observations
+    """Return the rungs at which trials were stopped, and the end; without early stopping, only the end.
+
+    A configuration that was repeated counts once.
+    """
+    o = observations.distinct()
     rungs = _rungs(o)
     measured = np.stack([*(o.curve[:, rung] for rung in rungs), o.score], axis=1)
     # Nothing depends on how trials are numbered: not the draws either.

@@ -111,10 +111,10 @@ def probe_views(experiment: Experiment, size: int) -> RandomViews | None:
     return RandomViews(size=size, min_crop=probes.min_crop or experiment.views.min_crop)
 
 
-def embed_training_set(objective: Objective, data: Prepared) -> Tensor:
-    """Return `embed_images` of every whole training image: `(N, D)`."""
+def embed_training_set(objective: Objective, data: Prepared, centre: float) -> Tensor:
+    """Return `embed_images` of every training image, whole or its central share: `(N, D)`."""
     assert isinstance(data, PreparedData), "clusters are of images"
-    return embed_whole(objective.embed_images, data.train.images, data.spec.view_size, ranks=data.ranks)
+    return embed_whole(objective.embed_images, data.train.images, data.spec.view_size, centre, data.ranks)
 
 
 def validation_scores(
@@ -201,20 +201,24 @@ def own_scores(
     """Return the scores of the method's own classifier on held-out data; nothing where it is not scored."""
     if not scores_own_classifier(METHODS[experiment.method], data.spec):
         return {}
-    reading = read_own_classifier(objective, data, held_out, experiment.probes.threshold, test=test)
+    reading = read_own_classifier(objective, data, held_out, experiment.probes, test=test)
     return prefixed(data.spec.classifier_prefix, reading.scores)
 
 
 def read_own_classifier(
-    objective: Objective, data: Prepared, held_out: Any, threshold: float, *, test: bool = False
+    objective: Objective, data: Prepared, held_out: Any, settings: ProbeSettings, *, test: bool = False
 ) -> Reading:
-    """Return what the method's own classifier says of held-out data, with the scores of the dataset."""
+    """Return what the method's own classifier says of held-out data, with the scores of the dataset.
+
+    It sees the same part of an image as the probes.
+    """
     ranks, names = data.ranks, data.spec.measures(test=test)
     if isinstance(data, PreparedData):
-        outputs = embed_whole(objective.predict, held_out.images, data.spec.view_size, ranks=ranks)
+        size, centre = data.spec.view_size, settings.centre
+        outputs = embed_whole(objective.predict, held_out.images, size, centre, ranks)
     else:
         outputs = joined(objective.predict, data.inputs(held_out))
-    return Reading(outputs, ranks.once(lambda: label_scores(names, outputs, held_out, threshold)))
+    return Reading(outputs, ranks.once(lambda: label_scores(names, outputs, held_out, settings.threshold)))
 
 
 def unfitted_scores(

@@ -17,10 +17,10 @@ from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.training.embedding import embed_views, embed_whole
 
 MOST_WHOLE = 10_000
-"""The held-out images, evenly spaced, whose features are scored whole: a rank needs many of them."""
+"""The held-out images, drawn at random, whose features are scored whole: a rank needs many of them."""
 
 MOST_VIEWED = 1_000
-"""The held-out images, evenly spaced, whose views are compared: each costs several passes."""
+"""The held-out images, drawn at random, whose views are compared: each costs several passes."""
 
 
 def label_free_scores(
@@ -37,8 +37,8 @@ def label_free_scores(
     count = label_free_views(data.spec, experiment.probes)
     if not count:
         return {}
-    whole = _whole_features(objective, _evenly(held_out, MOST_WHOLE), data, experiment)
-    views = _view_features(objective, _evenly(held_out, MOST_VIEWED), data, experiment, count)
+    whole = _whole_features(objective, _some_of(held_out, MOST_WHOLE), data, experiment)
+    views = _view_features(objective, _some_of(held_out, MOST_VIEWED), data, experiment, count)
 
     def scores() -> dict[str, float]:
         found = (rankme(whole), lidar(views), alignment(views[:2]), uniformity(whole), feature_std(whole))
@@ -64,8 +64,9 @@ def _view_features(
     return embed_views(objective.features, shown.images, views, generators, data.ranks)
 
 
-def _evenly(images: LabelledImages, most: int) -> LabelledImages:
-    """Return at most so many images, evenly spaced in their order, so that no class is left out."""
+def _some_of(images: LabelledImages, most: int) -> LabelledImages:
+    """Return at most so many images, drawn at random, the same in every run: classes may follow in turn."""
     if len(images) <= most:
         return images
-    return images.subset(torch.arange(most, device=images.images.device) * len(images) // most)
+    drawn = torch.randperm(len(images), generator=torch_generator("label-free images"))[:most]
+    return images.subset(drawn.sort().values.to(images.images.device))

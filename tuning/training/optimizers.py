@@ -100,7 +100,9 @@ class LARC(SGD):
         norms, gradient_norms = _norms(parameters), _norms(gradients)
         adaptive = self._trust * norms / (gradient_norms + decay * norms)
         shares = torch.where((norms > 0) & (gradient_norms > 0), (adaptive / lr).clamp(max=1.0), 1.0)
-        torch._foreach_add_(gradients, parameters, alpha=decay)
+        # As in Apex, a tensor without a gradient does not decay.
+        decays = (decay * (gradient_norms > 0)).unbind()
+        torch._foreach_add_(gradients, torch._foreach_mul(parameters, decays))
         torch._foreach_mul_(gradients, shares.unbind())
 
 

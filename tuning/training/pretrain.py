@@ -236,7 +236,8 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     experiment, objective, steps = run.experiment, run.objective, run.feed.sampler.steps_per_epoch
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     drawn = GlobalDraws(run.data.device, compiled=experiment.compute.compile)
-    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data))
+    centre = experiment.probes.centre
+    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, centre))
     objective.train()
     with training_steps(experiment.compute):
         for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):

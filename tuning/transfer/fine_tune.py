@@ -86,4 +86,5 @@ def fine_tune(
     )
     for record in pretrain(experiment, data=data, device=data.device):
         last = record.objective
-    return read_own_classifier(last, data, task.test, experiment.probes.threshold, test=True)
+    probes = experiment.probes.model_copy(update={"centre": encoder.experiment.probes.centre})
+    return read_own_classifier(last, data, task.test, probes, test=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.search.axes import Floats
@@ -163,6 +164,11 @@ def trials_section(one: StudySensitivity) -> Section:
         "most, on the validation split, larger is better.",
         _best_line(o.score[np.isfinite(o.score)], o.untrained),
     ]
+    if o.repeats:
+        lines.append(
+            f"{counted(o.repeats, 'trial')} ran a configuration again, with the same scores: what parameters "
+            "do is read from the first of each."
+        )
     rows = [(name, cell_text(value)) for name, value in trials_record(one).items() if name != "study"]
     table = Table("Studies", ("", "this study"), rows)
     return Section("Trials", "\n\n".join(lines), (), [table])
