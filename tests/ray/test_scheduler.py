@@ -9,7 +9,7 @@ import pytest
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.halving import Halving, check_halving
-from contrasweep.tuning.ray.scheduler import ByCurves, ResumableASHA
+from contrasweep.tuning.ray.scheduler import ByCurves, ResumableASHA, scheduler_of
 from contrasweep.tuning.search import PastTrial, SearchStudy
 
 EPOCHS = 9
@@ -70,7 +70,7 @@ def test_one_in_eta_goes_on(eta: int, third: str) -> None:
         ({"eta": 1}, "asha", "eta must be at least 2, given 1"),
         ({"grace": 0}, "asha", "grace must be at least 1, given 0"),
         ({"grace": 10}, "asha", "--grace 10: a trial has 10 epochs, so none would be stopped"),
-        ({"eta": 2}, "none", "--eta and --grace go with --scheduler asha, given none"),
+        ({"eta": 2}, "none", r"--eta and --grace go with --scheduler asha or asha\+curves, given none"),
     ],
 )
 def test_rules_that_nothing_could_follow_are_refused(
@@ -135,6 +135,28 @@ def test_a_trial_is_not_looked_at_again_after_epochs_that_it_passed() -> None:
     scheduler, trial = ByCurves(study, (1, 2, 4)), fake_trial(0, "new-id")
     decisions = [scheduler.on_trial_result(None, trial, {"epoch": e, "score": 0.1}) for e in (1, 2, 3, 4)]
     assert (decisions, asked) == (["CONTINUE"] * 3 + ["STOP"], [4])
+
+
+@pytest.mark.parametrize(
+    ("score", "promising", "decisions"),
+    [(0.95, True, ["CONTINUE"] * 3), (0.95, False, ["CONTINUE", "STOP"]), (0.1, True, ["STOP"])],
+)
+def test_either_of_two_schedulers_stops_a_trial(score: float, promising: bool, decisions: list[str]) -> None:
+    """ASHA compares after epochs 1, 3 and 9, the model after 1, 2, 4 and 8, where ASHA goes on."""
+    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
+    study = SearchStudy(space, sampler="random", epochs=EPOCHS)
+    past = [PastTrial(n, {"x": n / 10}, "stopped", {1: n / 10}) for n in range(10)]
+    study.restore(past)
+    number = study.ask().number
+    study.goes_on = lambda number, epoch, value: promising or epoch == 1  # type: ignore[method-assign]
+    scheduler = scheduler_of("asha+curves", study, epochs=EPOCHS, warmup=0.0, halving=USUAL, past=past)
+    trial, found = fake_trial(number, "new-id"), []
+    scheduler.on_trial_add(None, trial)
+    for epoch in (1, 2, 3):
+        found.append(scheduler.on_trial_result(None, trial, {"epoch": epoch, "score": score}))
+        if found[-1] == "STOP":
+            break
+    assert found == decisions
 
 
 def test_a_score_of_minus_infinity_is_stopped() -> None:

@@ -69,7 +69,7 @@ def test_a_sampler_that_cannot_search_the_space_is_refused_at_once(
         (("--samplers", "grid"), "it proposes a fixed list"),
         (("--samplers", "tpe,tpe"), "each sampler once"),
         (("--schedulers", "ahsa"), "Did you mean 'asha'?"),
-        (("--schedulers", "asha:eta=x"), "given 'eta=x'; allowed: asha, with eta=N"),
+        (("--schedulers", "asha:eta=x"), "given 'eta=x'; allowed: asha or asha+curves, with eta=N"),
         (("--schedulers", "none:eta=3"), "given 'eta=3'"),
         (("--schedulers", "asha:eta=2:eta=3"), "given 'eta=3'"),
         (("--schedulers", "asha:grace=9"), "a trial has 9 epochs, so none would be stopped"),

@@ -31,7 +31,9 @@ def replay(
     ] = "curves,tpe,random",
     schedulers: Annotated[
         str,
-        typer.Option(metavar="A,B", help="Schedulers to compare: asha, asha:eta=4:grace=2, curves, none."),
+        typer.Option(
+            metavar="A,B", help="Schedulers to compare: asha, asha:eta=4:grace=2, curves, asha+curves, none."
+        ),
     ] = "asha,none",
     full_trials: Annotated[
         int,

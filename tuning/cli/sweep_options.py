@@ -52,7 +52,7 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         help="asha (default) or curves stops weak trials early (curves uses the model of --sampler curves); "
-        "none stops no trial."
+        "with asha+curves, either does; none stops no trial."
     ),
 ]
 Metric = Annotated[

@@ -58,12 +58,13 @@ def check_halving(halving: Halving, scheduler: str, epochs: int) -> None:
     """Refuse rules that the scheduler does not have, or that let every trial run to its end.
 
     Raises:
-        InputError: the scheduler is not `asha`, or the grace period is as long as the runs.
+        InputError: the scheduler is not `asha`, alone or with another, or the grace period is as long as the
+            runs.
     """
     if halving.is_usual:
         return
-    if scheduler != "asha":
-        raise InputError(f"--eta and --grace go with --scheduler asha, given {scheduler}")
+    if "asha" not in scheduler:
+        raise InputError(f"--eta and --grace go with --scheduler asha or asha+curves, given {scheduler}")
     if halving.grace is not None and halving.grace >= epochs:
         raise InputError(
             f"--grace {halving.grace}: a trial has {epochs} epochs, so none would be stopped; "

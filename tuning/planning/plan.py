@@ -91,9 +91,9 @@ class SweepPlan:
         """The epochs after which the scheduler compares trials; empty where it does not."""
         scheduler, epochs = self.search.scheduler, self.experiment.epochs
         warmup = self.experiment.schedule.warmup_epochs
-        if scheduler == "none":
-            return ()
-        return self.halving.rungs(epochs, warmup) if scheduler == "asha" else looks(epochs, warmup)
+        ranked = self.halving.rungs(epochs, warmup) if "asha" in scheduler else ()
+        modelled = looks(epochs, warmup) if "curves" in scheduler else ()
+        return tuple(sorted({*ranked, *modelled}))
 
     def with_search(self, **changes: Any) -> "SweepPlan":
         """Return the plan with some fields of its search changed."""

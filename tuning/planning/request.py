@@ -26,7 +26,7 @@ from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
 
-Scheduler = Literal["asha", "curves", "none"]
+Scheduler = Literal["asha", "curves", "asha+curves", "none"]
 DEFAULT_TRIALS = 24
 USUAL_SCHEDULER: Scheduler = "asha"
 KEEP = "--keep"
@@ -95,8 +95,8 @@ def check_request(
         return left, known_experiment(method, dataset, everywhere, space=left)
 
     remaining, settings = every_fault(settled, given)
-    if scheduler == "curves":
-        _check_curves(metric)
+    if "curves" in scheduler:
+        _check_curves(metric, scheduler)
     if rules.asha_metric is not None:
         _check_asha_metric(rules.asha_metric, sampler, scheduler)
     check_halving(rules.halving(), scheduler, settings.epochs)
@@ -129,10 +129,12 @@ def check_scheduler(name: str) -> Scheduler:
     return found
 
 
-def _check_curves(metric: str | None) -> None:
+def _check_curves(metric: str | None, scheduler: str) -> None:
     """Refuse what the model of curves does not have: it predicts one final score from its own cheap form."""
     if metric is not None and len(names_in(metric)) > 1:
-        raise InputError(f"--scheduler curves takes one metric, given {metric}; asha and none take several")
+        raise InputError(
+            f"--scheduler {scheduler} takes one metric, given {metric}; asha and none take several"
+        )
 
 
 def _check_asha_metric(given: str, sampler: str, scheduler: str) -> None:

@@ -1,4 +1,4 @@
-"""The schedulers of a sweep: ASHA whose rungs are filled again from the store, the model of curves, or none.
+"""The schedulers of a sweep: ASHA with rungs that are filled again from the store, the model of curves, both.
 
 All pass on that Tune begins a trial again.
 """
@@ -73,6 +73,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         interrupted: for each trial that will go on, by its number, its scores by epoch.
         halving: when trials are compared, and how many go on.
         again: called with a trial that Tune begins again.
+        curves: stops trials as well; None: no one else does.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         interrupted: Mapping[int, Mapping[int, float]],
         halving: Halving,
         again: Again = lambda trial: None,
+        curves: ByCurves | None = None,
     ) -> None:
         super().__init__(
             time_attr="epoch",
@@ -94,6 +96,7 @@ class ResumableASHA(AsyncHyperBandScheduler):
         )
         self._interrupted = interrupted
         self._again = again
+        self._curves = curves
         # By trial: after which epoch it was to stop, where the driver died before it could say so.
         self._stops: dict[int, int] = {}
         for number, scores in enumerate(past):
@@ -111,7 +114,11 @@ class ResumableASHA(AsyncHyperBandScheduler):
         """Say whether a trial goes on after an epoch."""
         decision = super().on_trial_result(tune_controller, trial, result)
         last = self._stops.get(trial.config["request"].trial)
-        return self.STOP if last is not None and int(result["epoch"]) >= last else decision
+        if last is not None and int(result["epoch"]) >= last:
+            return self.STOP
+        if decision == self.CONTINUE and self._curves is not None:
+            return self._curves.on_trial_result(tune_controller, trial, result)
+        return decision
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Pass on that a worker has failed."""
@@ -155,8 +162,9 @@ def scheduler_of(
     """
     if name == "none":
         return InOrder(again)
-    if name == "curves":
-        return ByCurves(study, looks(epochs, warmup), again)
+    curves = ByCurves(study, looks(epochs, warmup), again) if "curves" in name else None
+    if curves is not None and "asha" not in name:
+        return curves
     return ResumableASHA(
         epochs,
         warmup,
@@ -164,4 +172,5 @@ def scheduler_of(
         interrupted={trial.number: trial.epochs for trial in past if trial.unfinished},
         halving=halving,
         again=again,
+        curves=curves,
     )

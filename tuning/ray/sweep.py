@@ -95,8 +95,8 @@ def sweep(
             - metric (str): what to maximise on the validation split; by default the accuracy.
             - sampler (str): what proposes configurations: "curves" (default), "tpe" (default with several
               metrics), "gp", "cmaes", "random" or "grid".
-            - scheduler (str, default "asha"): what stops weak trials early: "asha" or "curves"; "none" does
-              not.
+            - scheduler (str, default "asha"): what stops weak trials early: "asha", "curves", or
+              "asha+curves"; "none" does not.
             - seeds (int, default 1): how many seeds each trial trains; the mean counts.
             - concurrency (int): how many trials run at once; by default as many as there are cores.
             - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.

@@ -87,10 +87,10 @@ def _ruled(text: str) -> tuple[Scheduler, str, Halving]:
     numbers: dict[str, int] = {}
     for rule in rules:
         key, _, number = rule.partition("=")
-        if name != "asha" or key not in RULES or key in numbers or not number.isdecimal():
+        if "asha" not in name or key not in RULES or key in numbers or not number.isdecimal():
             raise InputError(
-                f"--schedulers {text}: given {rule!r}; allowed: asha, with eta=N and grace=EPOCHS behind "
-                "colons, each once, as in asha:eta=4:grace=2"
+                f"--schedulers {text}: given {rule!r}; allowed: asha or asha+curves, with eta=N and "
+                "grace=EPOCHS behind colons, each once, as in asha:eta=4:grace=2"
             )
         numbers[key] = int(number)
     return name, text, Halving(**numbers)

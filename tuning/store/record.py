@@ -190,7 +190,7 @@ class SearchRecord(BaseModel):
     metric: OneLine
     sampler: OneLine = "tpe"
     grid_points: Annotated[Count, Field(ge=2)] | None = None
-    scheduler: Literal["asha", "curves", "none"] = "asha"
+    scheduler: Literal["asha", "curves", "asha+curves", "none"] = "asha"
     asha_metric: OneLine | None = None
     rung_metric: OneLine | None = None
     eta: Annotated[Count, Field(ge=2)] = 3
