@@ -94,7 +94,7 @@ def first_step(experiment: Experiment, data: Prepared) -> Step:
     with computing(experiment.compute, data.device):
         feed = METHODS[experiment.method].feed(experiment, data)
         objective = build_objective(experiment, data)
-        objective.on_epoch_start(1, lambda: embed_training_set(objective, data))
+        objective.on_epoch_start(1, lambda: embed_training_set(objective, data, experiment.probes.centre))
         objective.train()
         loss, _ = objective.step(next(iter(objective.regroup(feed).epoch(1))))
         loss.backward()  # type: ignore[no-untyped-call]

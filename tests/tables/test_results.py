@@ -117,5 +117,5 @@ def test_a_searched_form_compares_only_what_its_search_held_fixed() -> None:
     assert [phrase.partition(",")[0] for phrase in changed] == ["search space of an earlier version"] * 3
     # The rows of the network with tanh are not taken for rows of the released one.
     assert "encoder.name lenet5, now lenet5-linear" in changed_settings(
-        read_results(page / "cclk-t8.parquet")
+        read_results(page / "cclk-t5a.parquet")
     )

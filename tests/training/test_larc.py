@@ -44,7 +44,7 @@ def test_a_tensor_of_zeros_moves_at_the_full_rate() -> None:
 
 def test_a_gradient_of_zeros_is_no_division_by_zero() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
-    optimizer = LARC([weight], lr=0.5)
+    optimizer = LARC([weight], lr=0.5, weight_decay=0.1)  # as in Apex, it does not decay either
     weight.grad = torch.zeros(3)
     optimizer.step()
     assert torch.equal(weight.detach(), torch.ones(3))

@@ -34,14 +34,14 @@ def test_two_steps_of_adamw_are_those_of_the_rule() -> None:
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "larc", "lars"])
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_biases_and_norms_decay_only_where_asked_for(name: str, everywhere: bool) -> None:
-    """Without a gradient, only the decay moves a weight."""
+    """Without a gradient, only the decay moves a weight; LARC decays those alone that have some."""
     own = "exclude_norm_and_bias" if name == "lars" else "decay_norm_and_bias"
     chosen = {own: not everywhere if name == "lars" else everywhere}
     network = _network()
     with torch.no_grad():
         for weight in network.parameters():
             weight.fill_(1.0)
-            weight.grad = torch.zeros_like(weight)
+            weight.grad = torch.full_like(weight, 1e-12 if name == "larc" else 0.0)
     settings = OptimizerSettings(name=name, lr=0.1, weight_decay=0.5, trust=1.0, **chosen)
     build_optimizer(network, settings).step()
     for weight in network.parameters():
