@@ -22,8 +22,13 @@ def plain_console(**settings: Any) -> Console:
 
 
 def print_json(content: Any) -> None:
-    """Print `content` as JSON; a number that is not finite, which JSON lacks, becomes null."""
-    plain_console(soft_wrap=True, markup=False).print(json.dumps(_finite(content), indent=2, allow_nan=False))
+    """Print `content` as JSON."""
+    plain_console(soft_wrap=True, markup=False).print(json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """Return `content` as JSON; a number that is not finite, which JSON lacks, becomes null."""
+    return json.dumps(_finite(content), indent=2, allow_nan=False)
 
 
 def _finite(content: Any) -> Any:

@@ -58,15 +58,16 @@ def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, 
 
     trials = store.trials(record.name)
     summary = store.summary(record, trials)
-    # Trials of a search, each with all its seeds; the runs of a study of final runs.
-    endings = [] if record.is_final else [one.status for one in trial_outcomes(trials, record)]
-    counts = summary.counts if record.is_final else Counter(endings)
+    counts: Mapping[str, int] = summary.counts
+    if not record.is_final:
+        # Trials, each with all its seeds; of final runs, every run counts.
+        counts = Counter(one.status for one in trial_outcomes(trials, record))
     return summary, {
         "study": summary.name,
         "method": summary.method,
         "dataset": summary.dataset,
         "state": summary.state,
-        "trials": len(endings) if not record.is_final else sum(summary.counts.values()),
+        "trials": sum(counts.values()),
         "endings": ", ".join(f"{count} {status}" for status, count in counts.items()),
         "created": f"{summary.created:%Y-%m-%d %H:%M}",
         "best": None if record.is_final else _best(record, trials),

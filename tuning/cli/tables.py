@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +28,7 @@ from contrasweep.tuning.cli.options import (
     machine_at,
 )
 from contrasweep.tuning.cli.rendering import (
+    json_text,
     print_entries,
     print_json,
     print_rows,
@@ -253,7 +253,7 @@ def _write(
 ) -> None:
     from contrasweep.tuning.tables.render import FORMATS, content
 
-    text = dumps(content(found, verdicts), indent=2) if as_json else FORMATS[format_](found, verdicts)
+    text = json_text(content(found, verdicts)) if as_json else FORMATS[format_](found, verdicts)
     if output is None:
         say(text)
         return

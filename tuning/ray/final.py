@@ -152,13 +152,12 @@ def _run_missing(
 
 def _tell_of_snapshots(plan: FinalPlan, missing: Sequence[TrialRequest]) -> None:
     """Warn of runs that the store holds without the snapshots that are asked for: they do not run again."""
-    there = stored_encoders(plan.location, plan.record.name)
-    held = [one for one in plan.requests if one not in missing and one.snapshots]
-    without = sum(
-        snapshot_path(plan.record.name, one.trial, one.experiment.seed, every) not in there
-        for one in held
-        if (every := one.snapshots) and every < one.experiment.epochs
-    )
+    due = [
+        snapshot_path(plan.record.name, one.trial, one.experiment.seed, every)
+        for one in plan.requests
+        if (every := one.snapshots) and every < one.experiment.epochs and one not in missing
+    ]
+    without = len(set(due) - stored_encoders(plan.location, plan.record.name)) if due else 0
     if without:
         log.warning(
             "the store holds %s without snapshots, which will not be trained again: for snapshots, give "

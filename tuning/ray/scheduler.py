@@ -57,8 +57,7 @@ class ByCurves(InOrder):
         A trial that goes on from an older checkpoint reports epochs again: it was looked at after those.
         """
         epoch, number = int(result["epoch"]), trial.config["request"].trial
-        known = max(self._study.trial(number).intermediate_values, default=0)
-        if epoch not in self._looks or epoch < known:
+        if epoch not in self._looks or epoch < max(self._study.trial(number).intermediate_values, default=0):
             return self.CONTINUE
         return self.CONTINUE if self._study.goes_on(number, epoch, float(result["score"])) else self.STOP
 

@@ -19,7 +19,7 @@ from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
 
 LEAST: Final = 20
-"""The fewest trials to the last epoch from which a surrogate is made."""
+"""The fewest configurations that trained to the last epoch from which a surrogate is made."""
 EDGE: Final = 0.005
 """Shares nearer to 0 or 1 than this count as this, on the logistic scale."""
 _ABOUT: Final = "contrasweep.recording"

@@ -111,18 +111,13 @@ class Observations:
         """
         scores = np.concatenate([self.curve, self.score[:, None]], axis=1)
         reached = np.isfinite(scores).sum(axis=1)
+        may_be_copies = np.flatnonzero(~np.isin(self.ending, ["failed", "no score"]))
+        furthest: dict[tuple[float, ...], int] = {}
         found = np.ones(len(self.trial), dtype=bool)
-        _, group = np.unique(np.nan_to_num(self.codes, nan=-1.0), axis=0, return_inverse=True)
-        may_be_copies = ~np.isin(self.ending, ["failed", "no score"])
-        for one in np.flatnonzero(np.bincount(group.ravel(), minlength=1) > 1):
-            rows = np.flatnonzero((group.ravel() == one) & may_be_copies)
-            furthest, *others = rows[np.argsort(-reached[rows], kind="stable")] if len(rows) else [0]
-            for row in others:
-                gaps = np.abs(scores[row] - scores[furthest])
-                there = np.isfinite(gaps)
-                found[row] = not (
-                    there.any() and (gaps[there] <= SAME * np.abs(scores[furthest][there])).all()
-                )
+        for row in may_be_copies[np.argsort(-reached[may_be_copies], kind="stable")]:
+            held = furthest.setdefault(tuple(np.nan_to_num(self.codes[row], nan=-1.0)), row)
+            if held != row:
+                found[row] = not _agree(scores[row], scores[held])
         return found
 
     @property
@@ -197,6 +192,12 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
             merit(record.metric, 1.0) * _floats(kept, f"metric.{record.metric}"),
         ),
     )
+
+
+def _agree(one: Floats, other: Floats) -> bool:
+    """Whether the scores that both have are equal, and there are any."""
+    both = np.isfinite(one) & np.isfinite(other)
+    return bool(both.any()) and np.allclose(one[both], other[both], rtol=SAME, atol=0)
 
 
 def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:

@@ -139,7 +139,11 @@ def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffle
 
 
 def _left_out(outcome: Outcome) -> str:
-    return f"without {', '.join(outcome.left_out)}" if outcome.left_out else ""
+    return _without(outcome.left_out)
+
+
+def _without(names: Sequence[str]) -> str:
+    return f"without {', '.join(names)}" if names else ""
 
 
 def _joined(*notes: str) -> str:
@@ -185,7 +189,7 @@ def _judge_repeated(table: Table, own: Runs, others: Mapping[str, Runs]) -> list
             names = tuple(table.column_name(instead[column]) for column in read)
             others_read = [column for column in columns_read(tree, whole) if column not in read]
             ran = verdict.status != "not run"
-            left = f"without {', '.join(map(table.column_name, others_read))}" if others_read and ran else ""
+            left = _without([table.column_name(column) for column in others_read]) if ran else ""
             found.append(replace(verdict, read_in=names, note=_joined(verdict.note, left)))
     return found
 
