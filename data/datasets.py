@@ -157,15 +157,7 @@ def load_training(
     images = family.read(data_root(root), "train", options)
     if validation_fraction == 0.0:
         return TrainingData(images.placed(chosen, device), None)
-    generator = torch_generator("validation split", name, split_seed)
-    labelled = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
-    if not len(labelled):
-        labelled = torch.arange(len(images))
-    bias = None if images.bias is None else images.bias[labelled]
-    rows = held_out_rows(split, images.labels[labelled], bias, validation_fraction, generator)
-    cut = labelled[rows]
-    is_kept = torch.ones(len(images), dtype=torch.bool)
-    is_kept[cut] = False
+    cut = _held_out(images, name, validation_fraction, split_seed, split)
     if split != "recoloured":
         validation = images.subset(cut)
     elif family.recoloured is not None:
@@ -173,8 +165,55 @@ def load_training(
     else:
         raise ValueError(f"the images of {name} cannot be recoloured")
     # Cut before decoding, so that images are decoded directly into their places.
-    train = images.subset(is_kept.nonzero().flatten())
+    train = images.subset(_others(len(images), cut))
     return TrainingData(train.placed(chosen, device), validation.placed(chosen, device))
+
+
+def load_uncut(
+    name: str,
+    root: Path | None = None,
+    validation_fraction: float = 0.0,
+    split_seed: int = 0,
+    *,
+    split: ValidationSplit = "class",
+    device: torch.device | str = "cpu",
+) -> LabelledImages:
+    """Return the training images as they were before classes were cut to unequal sizes.
+
+    Those that `load_training`, given the same, holds out for validation are left out.
+
+    Raises:
+        ValueError: the classes of the dataset are not cut; else see `load_training`.
+        DatasetMissing: the files are not in place, or damaged.
+    """
+    family, options = parse_image_dataset(name)
+    if family.uncut is None or not family.describe(data_root(root), options).cut:
+        raise ValueError(f"the classes of {name} are not cut to unequal sizes")
+    family.check(data_root(root), options)
+    whole, rows = family.uncut(data_root(root), options)
+    if validation_fraction:
+        held_out = _held_out(whole.subset(rows), name, validation_fraction, split_seed, split)
+        whole = whole.subset(_others(len(whole), rows[held_out]))
+    return whole.placed(default_placement(), device)
+
+
+def _held_out(
+    images: LabelledImages, name: str, fraction: float, seed: int, split: ValidationSplit
+) -> Tensor:
+    """Return the rows of training images that are held out for validation."""
+    labelled: Tensor = torch.unique((images.labels != UNLABELLED).nonzero()[:, 0])
+    if not len(labelled):
+        labelled = torch.arange(len(images))
+    bias = None if images.bias is None else images.bias[labelled]
+    generator = torch_generator("validation split", name, seed)
+    return labelled[held_out_rows(split, images.labels[labelled], bias, fraction, generator)]
+
+
+def _others(count: int, rows: Tensor) -> Tensor:
+    """Return the rows of ``count`` that are not among ``rows``, ascending."""
+    is_kept = torch.ones(count, dtype=torch.bool)
+    is_kept[rows] = False
+    return is_kept.nonzero().flatten()
 
 
 def load_test(

@@ -63,6 +63,7 @@ class DatasetSpec(SharedFacts):
             are all of them, there are 0 classes, and the test images have no label either.
         groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
         recolourable: whether training images can be made again with another bias.
+        cut: whether classes were cut to unequal sizes, and probes can learn from the images before that.
         folds: the number of draws of the training data: one, the same images for every seed.
         has_images: whether an encoder takes images, not vectors of features.
         has_labels: whether any training image has a label.
@@ -81,6 +82,7 @@ class DatasetSpec(SharedFacts):
     unlabelled_size: int = 0
     groupings: int = 0
     recolourable: bool = False
+    cut: bool = False
 
     folds: ClassVar[int] = 1
     has_images: ClassVar[bool] = True
@@ -194,6 +196,7 @@ class TransductiveSpec(SharedFacts):
     has_colour: ClassVar[bool] = False
     has_labels: ClassVar[bool] = True
     probed: ClassVar[bool] = False
+    cut: ClassVar[bool] = False
     classifier_prefix: ClassVar[str] = ""
 
     @property

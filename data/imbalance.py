@@ -93,7 +93,19 @@ def imbalanced(
 
     ``name`` is the family's, ``counts`` are the images of each class in the split. Errors: see `kept_counts`.
     """
-    kept = kept_counts(counts, options, group_size)
-    if options["imbalance"] == "none":
+    if not is_cut(options):
+        kept_counts(counts, options, group_size)
         return images
-    return images.subset(imbalanced_rows(images.labels, name, kept))
+    return images.subset(rows_left(images, name, counts, options, group_size))
+
+
+def rows_left(
+    images: LabelledImages, name: str, counts: Sequence[int], options: Options, group_size: int = 1
+) -> Tensor:
+    """Return which rows of a whole training split `imbalanced` keeps, int64 ``(M,)``, ascending."""
+    return imbalanced_rows(images.labels, name, kept_counts(counts, options, group_size))
+
+
+def is_cut(options: Options) -> bool:
+    """Return whether classes are cut to unequal sizes."""
+    return options["imbalance"] != "none"

@@ -29,7 +29,9 @@ class DatasetFamily(OptionsInName):
     loads it decides whether they stay on disk. `checksums()` gives the published MD5 of files by their path
     under the data root, where there are any. `recoloured(root, options, rows, seed)` gives the training
     images of `rows` (int64 `(M,)`, in their order) again, with biases drawn for `seed` that say nothing of
-    the class; None where the files hold each image with one bias alone. `settings` are defaults for an
+    the class; None where the files hold each image with one bias alone. `uncut(root, options)` gives the
+    training images before classes are cut to unequal sizes, and the rows of them (int64 `(N,)`) that `read`
+    gives; None where classes are never cut. `settings` are defaults for an
     experiment on the dataset (a network, a batch size), as `search_spaces.load_dataset_settings(FILE)` reads
     them; None for the ones in `search_spaces/datasets.yaml`, where contrasweep's own datasets have theirs.
     `library` is the optional library that reads the datasets, see `OptionsInName`.
@@ -43,6 +45,7 @@ class DatasetFamily(OptionsInName):
     options: Mapping[str, DatasetOption] = field(default_factory=lambda: MappingProxyType({}))
     checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
     recoloured: Callable[[Path, Options, Tensor, int], LabelledImages] | None = None
+    uncut: Callable[[Path, Options], tuple[LabelledImages, Tensor]] | None = None
     settings: Mapping[str, OptionValue] | None = None
     library: str = ""
 
@@ -59,6 +62,7 @@ def family_of(
     options: Mapping[str, DatasetOption] = MappingProxyType({}),
     vary: Callable[[Path, Options], Mapping[str, Any]] = lambda root, options: {},
     checksums: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({}),
+    uncut: Callable[[Path, Options], tuple[LabelledImages, Tensor]] | None = None,
 ) -> DatasetFamily:
     """Return the family of datasets with these facts.
 
@@ -71,4 +75,4 @@ def family_of(
         changed = {**sides, **vary(root, given)}
         return replace(facts, name=spelled_name(facts.name, options, given), **changed)
 
-    return DatasetFamily(facts.name, facts.summary, describe, check, read, options, checksums)
+    return DatasetFamily(facts.name, facts.summary, describe, check, read, options, checksums, uncut=uncut)

@@ -220,7 +220,9 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
         sizes = kept.get("images", spec.train_size), kept.get("test_images", spec.test_size)
         name = cut.full_name(options) if kept else spec.name
         unlabelled = spec.unlabelled_size if spec.has_labels else sizes[0]
-        return replace(spec, name=name, train_size=sizes[0], test_size=sizes[1], unlabelled_size=unlabelled)
+        cut_alone = spec.cut and "images" not in kept
+        sized = replace(spec, name=name, train_size=sizes[0], test_size=sizes[1], cut=cut_alone)
+        return replace(sized, unlabelled_size=unlabelled)
 
     def check(root: Path, options: Options) -> None:
         family.check(root, _without(options))
@@ -239,9 +241,20 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
             rows = subset_rows(labels, count, family.name)[rows]
         return family.recoloured(root, _without(options), rows, seed)
 
-    options = {**family.options, **SUBSET_OPTIONS}
-    again = None if family.recoloured is None else recoloured
-    cut = replace(family, options=options, describe=describe, check=check, read=read, recoloured=again)
+    def uncut(root: Path, options: Options) -> tuple[LabelledImages, Tensor]:
+        assert family.uncut is not None, "given where the family can"
+        assert not options["images"], "such a dataset does not count as cut"
+        return family.uncut(root, _without(options))
+
+    cut = replace(
+        family,
+        options={**family.options, **SUBSET_OPTIONS},
+        describe=describe,
+        check=check,
+        read=read,
+        recoloured=None if family.recoloured is None else recoloured,
+        uncut=None if family.uncut is None else uncut,
+    )
     return cut
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.encoded import check_labels
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, is_cut, kept_counts, rows_left
 from contrasweep.data.options import Options
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.spec import DatasetFamily, Split, family_of
@@ -151,6 +152,7 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
     def vary(root: Path, options: Options) -> Mapping[str, Any]:
         return {
             "train_size": sum(kept_counts(counts, options, group_size)),
+            "cut": is_cut(options),
             "class_names": _class_names(root, layout),
             **condition_facts(layout.name, root, options, sum(counts)),
         }
@@ -160,12 +162,18 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
         vary(root, options)
 
     def read(root: Path, split: Split, options: Options) -> LabelledImages:
-        images = read_cifar(root, split, layout)
         if split == "test":
-            return images
+            return read_cifar(root, split, layout)
+        return imbalanced(whole(root, options), layout.name, counts, options, group_size)
+
+    def whole(root: Path, options: Options) -> LabelledImages:
+        images = read_cifar(root, "train", layout)
         # Before images are left out, because the file has a row for each image of the whole split.
-        images = replace(images, condition=training_condition(root, options, len(images)))
-        return imbalanced(images, layout.name, counts, options, group_size)
+        return replace(images, condition=training_condition(root, options, len(images)))
+
+    def uncut(root: Path, options: Options) -> tuple[LabelledImages, Tensor]:
+        images = whole(root, options)
+        return images, rows_left(images, layout.name, counts, options, group_size)
 
     facts = DatasetSpec(
         name=layout.name,
@@ -181,7 +189,7 @@ def cifar_family(layout: CifarLayout) -> DatasetFamily:
         folder=layout.folder,
     )
     options = {**IMBALANCE_OPTIONS, **CONDITION_OPTIONS}
-    return family_of(facts, check, read, options, vary, lambda: _checksums(layout))
+    return family_of(facts, check, read, options, vary, lambda: _checksums(layout), uncut)
 
 
 def _checksums(layout: CifarLayout) -> dict[str, str]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
 from contrasweep.data.facts import COLOUR_NAME, DatasetSpec
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, is_cut, kept_counts, rows_left
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import check_files
 from contrasweep.data.seeds import torch_generator
@@ -83,9 +83,14 @@ class Digits:
             return imbalanced(digits, name, counts, options) if split == "train" else digits
 
         def sizes(options: Options) -> Mapping[str, int]:
-            return {"train_size": sum(kept_counts(counts, options))}
+            return {"train_size": sum(kept_counts(counts, options)), "cut": is_cut(options)}
 
-        return self.family(name, self.facts.summary, cut, IMBALANCE_OPTIONS, sizes)
+        def uncut(root: Path, options: Options) -> tuple[LabelledImages, Tensor]:
+            digits = self.read(root, "train")
+            return digits, rows_left(digits, name, counts, options)
+
+        family = self.family(name, self.facts.summary, cut, IMBALANCE_OPTIONS, sizes)
+        return replace(family, uncut=uncut)
 
     def coloured(self, name: str, summary: str) -> DatasetFamily:
         """Return the digits with black strokes on coloured backgrounds, under another name."""

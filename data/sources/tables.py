@@ -17,7 +17,7 @@ from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import EncodedImages, open_encoded
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, kept_counts
+from contrasweep.data.imbalance import IMBALANCE_OPTIONS, is_cut, kept_counts, rows_left
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
@@ -107,6 +107,7 @@ def family_of_tables(
         read=lambda root, split, given: _read(find(root, given), root, split, given),
         options={**options, **TABLE_OPTIONS},
         library=library,
+        uncut=lambda root, given: _uncut(find(root, given), root, given),
     )
 
 
@@ -124,7 +125,7 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
     train, facts = found.train, _facts(found, options)
     size, unlabelled = _train_size(found, facts, options), unlabelled_of(train, facts)
     if not found.test:
-        if options["imbalance"] != "none":
+        if is_cut(options):
             raise ValueError(f"imbalance of dataset {found.name}: it needs test images, and there are none")
         kept, _ = own_test_rows(labels_of(train, facts))
         # The test images are labelled ones, unless none has a label.
@@ -137,6 +138,7 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
         image_size=facts.size,
         view_size=facts.size,
         train_size=size,
+        cut=is_cut(options),
         test_size=rows_of(found.test) if found.test else rows_of(train) - size,
         unlabelled_size=unlabelled,
         licence=facts.licence or found.licence,
@@ -150,6 +152,14 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
 
 
 def _read(found: Tables[Any], root: Path, split: Split, options: Options) -> LabelledImages:
+    if split == "test" or not is_cut(options):
+        return _whole(found, root, split, options)
+    images, rows = _uncut(found, root, options)
+    return images.subset(rows)
+
+
+def _whole(found: Tables[Any], root: Path, split: Split, options: Options) -> LabelledImages:
+    """Return the images of a split, all of them."""
     facts, place = _facts(found, options), f"{split} split of {found.name}"
     from_train = split == "train" or not found.test
     parts = found.train if from_train else found.test
@@ -165,10 +175,14 @@ def _read(found: Tables[Any], root: Path, split: Split, options: Options) -> Lab
     if not found.test:
         kept, cut = own_test_rows(images.labels)
         return images.subset(kept if split == "train" else cut)
-    if split == "test" or options["imbalance"] == "none":
-        return images
+    return images
+
+
+def _uncut(found: Tables[Any], root: Path, options: Options) -> tuple[LabelledImages, Tensor]:
+    """Return the training images, and which of them are left by the cut to unequal classes."""
+    images, facts = _whole(found, root, "train", options), _facts(found, options)
     counts = torch.bincount(images.labels, minlength=facts.classes).tolist()
-    return imbalanced(images, found.drawn_as, counts, options, int(options["group"]))
+    return images, rows_left(images, found.drawn_as, counts, options, int(options["group"]))
 
 
 def _facts(found: Tables[Any], options: Options) -> TableFacts:
@@ -177,7 +191,7 @@ def _facts(found: Tables[Any], options: Options) -> TableFacts:
 
 
 def _train_size(found: Tables[Any], facts: TableFacts, options: Options) -> int:
-    if options["imbalance"] == "none":
+    if not is_cut(options):
         kept_counts((), options)
         return rows_of(found.train)
     counts = torch.bincount(_labelled(found, facts), minlength=facts.classes).tolist()

@@ -1,10 +1,11 @@
 import math
+from collections import Counter
 
 import pytest
 import torch
 from real_data import real_root
 
-from contrasweep.data import dataset_spec, load_test, load_training
+from contrasweep.data import LabelledImages, dataset_spec, load_test, load_training, load_uncut
 from contrasweep.data.imbalance import imbalanced_counts, imbalanced_rows
 from contrasweep.data.sources.digits import SMALL_DIGITS
 
@@ -78,6 +79,31 @@ def test_training_is_imbalanced_and_the_test_is_not() -> None:
     known = {image.numpy().tobytes() for image in whole.pixels}
     assert all(image.numpy().tobytes() in known for image in cut.pixels)
     assert torch.equal(load_test("digits:imbalance=linear").pixels, load_test("digits").pixels)
+
+
+def test_the_uncut_images_are_all_but_those_held_out() -> None:
+    name = "digits:imbalance=linear"
+    whole, part = load_training("digits").train, load_training(name, None, 0.2, 3)
+    assert part.validation is not None
+    uncut = load_uncut(name, None, 0.2, 3)
+    assert load_uncut(name).labels.tolist() == whole.labels.tolist()
+    assert len(uncut) == len(whole) - len(part.validation)
+    # Images that are equal pixel by pixel count as often as they are there.
+    rest = Counter(_bytes(whole)) - Counter(_bytes(part.validation))
+    assert Counter(_bytes(uncut)) == rest
+    assert len(load_uncut(name, None, 0.2, 4)) == len(uncut)
+    assert Counter(_bytes(load_uncut(name, None, 0.2, 4))) != rest
+
+
+@pytest.mark.parametrize("name", ["digits", "colour-digits", "digits:imbalance=linear,images=300"])
+def test_there_is_nothing_uncut_where_no_classes_are_cut_from_a_whole_split(name: str) -> None:
+    with pytest.raises(ValueError, match=r"the classes of .* are not cut to unequal sizes"):
+        load_uncut(name)
+    assert not dataset_spec(name).cut
+
+
+def _bytes(images: LabelledImages) -> list[bytes]:
+    return [image.numpy().tobytes() for image in images.pixels]
 
 
 def test_a_spec_bears_its_options_and_its_size() -> None:

@@ -223,6 +223,8 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
     imbalanced = plan_table(TABLES["cacr-t3"])
     datasets = {cell.experiment.dataset for cell in imbalanced.running if cell.experiment is not None}
     assert len(datasets) == 4
+    probed = {cell.experiment.probes.images for cell in imbalanced.running if cell.experiment is not None}
+    assert probed == {"uncut"}
     cacr = [cell for cell in imbalanced.running if cell.row == "cacr-k4"]
     assert len({cell.study for cell in cacr}) == 4
 

@@ -307,6 +307,33 @@ def test_a_clustering_s_control_depends_on_the_method_too(experiment: Make, data
     assert first["val.cluster_nmi"] != second["val.cluster_nmi"]
 
 
+def test_probes_can_learn_from_images_that_the_training_leaves_out() -> None:
+    values = {"validation.fraction": 0.2, "probes.epoch_rows": 1200}
+    e = resolve("infonce", "digits:imbalance=linear", values)
+    usual, uncut = (
+        prepare_data(e.with_values({"probes.images": images}), None, torch.device("cpu"))
+        for images in ("training", "uncut")
+    )
+    assert len(usual.train) == len(uncut.train) == len(usual.probed) == len(usual.probe_rows)
+    assert len(uncut.probed) == 1438 - len(uncut.validation)
+    assert len(uncut.probe_rows) == 1200
+    keys = [preparation_key(e.with_values({"probes.images": images})) for images in ("training", "uncut")]
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset"),
+    [
+        ("infonce", "digits"),
+        ("infonce", "digits:imbalance=linear,images=200"),
+        ("herocon", "two-view-digits"),
+    ],
+)
+def test_uncut_images_are_only_where_classes_are_cut(method: str, dataset: str) -> None:
+    with pytest.raises(InputError, match=r"probes.images of .*: given uncut; allowed: training, because no"):
+        resolve(method, dataset, {"probes.images": "uncut"})
+
+
 def test_only_images_are_clustered() -> None:
     with pytest.raises(InputError, match=r"probes.kmeans_starts is for images; two-view-digits"):
         resolve("herocon", "two-view-digits", {"probes.kmeans_starts": 5})

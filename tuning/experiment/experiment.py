@@ -47,6 +47,7 @@ ADDED_LATER = (
     "validation.halves",
     "data_revision",
     "data_fingerprint",
+    "probes.images",
     "probes.views",
     "probes.min_crop",
     "probes.centre",

@@ -216,6 +216,9 @@ class ProbeSettings(Settings):
     rows of the fast ridge probe. `threshold` is the lowest probability at which a label of a multi-label set
     is predicted.
 
+    `images` says which images all probes learn from: those of the `training`; or, where a dataset cuts its
+    classes to unequal sizes, the `uncut` ones, all but the validation split.
+
     `views` says what a minibatch recipe trains on: `whole` images, random `crops` of at least `min_crop` of
     the area (null: that of the training) mirrored at random, or the views of the `training`. `centre` is the
     share of the sides of whole images that the encoder sees: 0.875 resizes to 256 pixels and cuts out 224.
@@ -239,6 +242,7 @@ class ProbeSettings(Settings):
     max_steps: Count = 500
     epoch_rows: Annotated[int, Field(ge=1, le=1_000 * MOST)] = 10_000
     threshold: Share = 0.4
+    images: Literal["training", "uncut"] = "training"
     views: Literal["whole", "crops", "training"] = "whole"
     min_crop: Annotated[float, Field(gt=0, le=1)] | None = None
     centre: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -23,6 +23,7 @@ from contrasweep.data import (
     image_chunks,
     load_training,
     load_transductive,
+    load_uncut,
     numpy_generator,
     shard_lengths,
     torch_generator,
@@ -103,8 +104,9 @@ class PreparedData:
         spec: the facts of the dataset.
         train: the images that the method trains on.
         validation: the images held out of them; with `report`, half of these.
-        probed: the training images that have a label (in most datasets all): probes learn from them.
-            None where no image has one.
+        probed: the images from which probes learn: the training images that have a label (in most datasets
+            all), or with `probes.images` uncut also those that are left out of the training. None where no
+            image has a label.
         probe_rows: the part of them that the fast probe learns from, or None.
         device: where all of them are.
         untrained: the scores of untrained encoders. They depend on the encoder, the seed and the probe alone,
@@ -352,6 +354,15 @@ def _prepare_images(
     if not spec.has_labels:
         return PreparedData(spec, train, validation, None, None, device, report=report)
     labelled = train.labelled()
+    if experiment.probes.images == "uncut":
+        labelled = load_uncut(
+            experiment.dataset,
+            data_root,
+            held_out.fraction,
+            held_out.seed,
+            split=held_out.split,
+            device=device,
+        )
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
     return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device, report=report)
@@ -367,5 +378,5 @@ def preparation_key(experiment: Experiment, data_root: Path | None = None) -> st
     held_out = experiment.validation.model_dump_json()
     size = experiment.views.size
     fold, part = fold_and_part(experiment, spec_for(experiment, data_root))
-    rows = experiment.probes.epoch_rows
-    return f"{experiment.dataset} {fold} {part} {size} {held_out} {rows} {data_root}"
+    probes = f"{experiment.probes.images} {experiment.probes.epoch_rows}"
+    return f"{experiment.dataset} {fold} {part} {size} {held_out} {probes} {data_root}"

@@ -101,6 +101,10 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
             given = f"given {experiment.validation.split}; allowed: {', '.join(data.splits)}"
             raise InputError(f"validation.split of {data.name}: {given}")
     with faults.noted():
+        if experiment.probes.images == "uncut" and not data.cut:
+            why = "no classes are cut to unequal sizes (imbalance=, without images=)"
+            raise InputError(f"probes.images of {data.name}: given uncut; allowed: training, because {why}")
+    with faults.noted():
         if experiment.probes.kmeans_starts and not data.probed:
             own = f"{data.name} has " + ("objects with views of its own" if data.has_labels else "no labels")
             raise InputError(f"probes.kmeans_starts is for images; {own}")
