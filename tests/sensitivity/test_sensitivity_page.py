@@ -12,7 +12,7 @@ import pytest
 from contrasweep.tuning.sensitivity import forest
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, analyse_observations
 from contrasweep.tuning.sensitivity.page import sensitivity_sections
-from contrasweep.tuning.sensitivity.paper import draw_paper_figures
+from contrasweep.tuning.sensitivity.paper import TICKS, draw_paper_figures, log_ticks
 from contrasweep.tuning.sensitivity.scores import stages
 from contrasweep.tuning.sensitivity.tables import as_records, sensitivity_tables, write_csv
 from tests.sensitivity.analysed_studies import page_of, study
@@ -162,3 +162,18 @@ def test_a_configuration_that_ran_again_counts_once() -> None:
 def test_a_study_without_searched_parameters_makes_a_page() -> None:
     one = observed(space_of(), lambda x: np.zeros(1), 30, noise=0.1, seeds=3)
     assert "Seed noise" in page_of(analyse_observations([one]))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.01, 1.0, [0.01, 0.1, 1.0]),
+        (1e-4, 1e3, [1e-4, 1e-2, 1.0, 1e2]),
+        (0.02, 0.6, [0.02, 0.1, 0.5]),
+        (0.05, 0.5, [0.05, 0.1, 0.2, 0.5]),
+        (3.0, 4.0, [3.0, 4.0]),
+    ],
+)
+def test_a_logarithmic_axis_has_few_round_numbers(low: float, high: float, ticks: list[float]) -> None:
+    assert log_ticks(low, high) == ticks
+    assert len(ticks) <= TICKS

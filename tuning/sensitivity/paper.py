@@ -1,5 +1,6 @@
 """The figures of a sensitivity analysis for papers, drawn with matplotlib as PDF and PNG."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".pdf", ".png")
 COLUMNS = 3
+TICKS = 4
 
 
 def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
@@ -81,12 +83,13 @@ def _marginals(
         for i, curve in enumerate(curves):
             _draw_marginal(axes, curve, COLOURS[i % len(COLOURS)])
         axes.set_xlabel(name)
+        axes.tick_params(labelsize=8)
         if curves[0].condition:
             axes.legend(frameon=False, fontsize=6)
     for axes in places[len(groups) :]:
         axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel(metric)
+    # One for all rows: a single row is often lower than the name of its metric is long.
+    figure.supylabel(metric, fontsize=10)
     return figure
 
 
@@ -96,13 +99,36 @@ def _draw_marginal(axes: "Axes", curve: Marginal, colour: str) -> None:
         axes.errorbar(curve.code, curve.mean, curve.high - curve.mean, fmt="o", capsize=3, **look)
         labels = [str(choice) for choice in curve.axis.choices]
         turned = 30 if sum(map(len, labels)) > 18 else 0
-        axes.set_xticks(range(len(labels)), labels, rotation=turned, fontsize=7)
+        axes.set_xticks(range(len(labels)), labels, rotation=turned)
         axes.set_xlim(-0.5, len(labels) - 0.5)
         return
     values: Any = [curve.axis.value(code) for code in curve.code]
     axes.fill_between(values, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     axes.plot(values, curve.mean, linestyle=":" if curve.thin.all() else "-", **look)
-    axes.set_xscale("log" if curve.axis.is_log else "linear")
+    if curve.axis.is_log:
+        axes.set_xscale("log")
+        ticks = log_ticks(min(values), max(values))
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return at most `TICKS` round numbers from `low` to `high`, about evenly spaced on a logarithmic axis.
+
+    They are powers of ten; of less than two, 2 and 5 times these too; of less than two of all, both ends.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1,), (1, 2, 5)):
+        # Read as a decimal, because 10.0**-3 * 2 is not 0.002.
+        found = [
+            tick
+            for power in powers
+            for factor in factors
+            if low <= (tick := float(f"{factor}e{power}")) <= high
+        ]
+        if len(found) > 1:
+            return found[:: math.ceil(len(found) / TICKS)]
+    return [low, high]
 
 
 def _importance(figure: "Figure", judged: Sequence[tuple[Stage, Sequence[Importance]]]) -> "Figure":
