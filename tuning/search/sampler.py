@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
@@ -132,7 +133,7 @@ Possible = Callable[[Mapping[str, Scalar]], bool]
 may not go together."""
 
 REDRAWS = 10
-REDRAWS_BY_CHANCE = 1000
+ALTERED = 1000
 
 
 def every_one(values: Mapping[str, Scalar]) -> bool:
@@ -151,10 +152,11 @@ class SpaceSampler(BaseSampler):
     A configuration that the study already holds is drawn again. In an infinite space, too: a search that
     begins with the best of an earlier one, and has its seed, would draw them once more. One that is not
     `possible` is drawn again as well. After `REDRAWS` draws, a finite space gives its first untried
-    configuration in the order of `Space.grid`, and an infinite one draws uniformly at random. So a
-    configuration is repeated only when none is left, and an impossible one is proposed only if no other was
-    found. A sampler that is a `Ranking` gives all that it ranked before it draws. An exhaustive sampler
-    repeats nothing by itself, and its draws are taken as they are.
+    configuration in the order of `Space.grid`. In an infinite one `ALTERED` draws follow in which chance
+    replaces more and more values, at last all. So a configuration is repeated only when none is left, and an
+    impossible one is proposed only if no other was found. A sampler that is a `Ranking` gives all that it
+    ranked before it draws. An exhaustive sampler repeats nothing by itself, and its draws are taken as they
+    are.
 
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
@@ -195,7 +197,8 @@ class SpaceSampler(BaseSampler):
             return self._draw(inner, study, trial)
         others = (t for t in study.get_trials(deepcopy=False) if t.number != trial.number)
         tried = {frozenset(t.params.items()) for t in others}
-        left = self._untried(tried) if self._space.is_finite else self._by_chance(seed, study, trial)
+        finite = self._space.is_finite
+        left = self._untried(tried) if finite else self._altered(inner, seed, study, trial)
         second_best: dict[str, Any] | None = None
         for drawn in chain(self._draws(inner, study, trial), left):
             possible = self._possible(self._space.complete(drawn))
@@ -220,21 +223,32 @@ class SpaceSampler(BaseSampler):
 
     def _draw(self, inner: BaseSampler, study: Study, trial: FrozenTrial) -> dict[str, Any]:
         joint = inner.infer_relative_search_space(study, trial)
-        relative = inner.sample_relative(study, trial, joint)
+        return self._completed(inner.sample_relative(study, trial, joint), inner, study, trial)
+
+    def _completed(
+        self, known: Mapping[str, Any], sampler: BaseSampler, study: Study, trial: FrozenTrial
+    ) -> dict[str, Any]:
+        """Return a value of each active parameter: the known one, or else one that the sampler draws."""
         values: dict[str, Any] = {}
-        for parameter in self._space.searched:
-            name, dist = parameter.name, self._distributions[parameter.name]
+        for name, dist in self._distributions.items():
             if name not in self._space.active(values):
                 continue
-            if name in relative:
-                values[name] = relative[name]
+            if name in known:
+                values[name] = known[name]
             else:
-                values[name] = inner.sample_independent(study, trial, name, dist)
+                values[name] = sampler.sample_independent(study, trial, name, dist)
         return values
 
-    def _by_chance(self, seed: int, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
-        chance = RandomSampler(seed)
-        return (self._draw(chance, study, trial) for _ in range(REDRAWS_BY_CHANCE))
+    def _altered(
+        self, inner: BaseSampler, seed: int, study: Study, trial: FrozenTrial
+    ) -> Iterator[dict[str, Any]]:
+        """Yield draws of the sampler in which chance replaces values: first few of them, at last all."""
+        rng, chance = np.random.default_rng(seed), RandomSampler(seed)
+        bases = [self._draw(inner, study, trial) for _ in range(REDRAWS)]
+        for place in range(ALTERED):
+            replaced = (place + 1) / ALTERED
+            kept = {name: one for name, one in bases[place % REDRAWS].items() if rng.random() >= replaced}
+            yield self._completed(kept, chance, study, trial)
 
     def _untried(self, tried: set[Configuration]) -> Iterator[dict[str, Any]]:
         for values in self._space.grid():
