@@ -95,7 +95,7 @@ class DecodedImages:
             except CorruptImage as error:
                 raise DatasetDamaged(
                     f"corrupt image: {self._encoded.name(row)} cannot be decoded ({error}). "
-                    "Replace it, or leave such images out with the option corrupt=skip."
+                    "Replace it, or leave such images out: the option corrupt=skip of a dataset does."
                 ) from error
 
     def sound_rows(self) -> Tensor:

@@ -50,6 +50,7 @@ class Run:
         phase: search or final.
         config: hash of its experiment; None for one that only this trial has.
         epoch_seconds: wall-clock of an epoch: three quarters train (none in epoch 0), a quarter scores.
+        attempt: how often the run had begun.
     """
 
     trial: int | None = None
@@ -63,6 +64,7 @@ class Run:
     phase: Literal["search", "final"] = "search"
     config: str | None = None
     epoch_seconds: float = 2.0
+    attempt: int = 1
 
 
 def scored(
@@ -156,7 +158,7 @@ def write_run(location: Location, record: StudyRecord, run: Run, place: int = 0)
         location,
         record,
         TrialInfo(trial, run.seed, run.phase, config, run.values, epochs),
-        attempt=1,
+        attempt=run.attempt,
         clock=lambda: 0.0,
         now=lambda: next(now),
     )

@@ -61,7 +61,7 @@ class Comparison:
         difference: `encoder` minus `reference`, over the seeds that both have.
         interval: of the mean difference, by Student's t; None with a single seed.
         p, p_holm: two-sided p value of the paired t test, and the same corrected by Holm for all comparisons
-            of the table; None with a single seed.
+            of the table that have `FEW_SEEDS` seeds or more; None with a single seed.
     """
 
     encoder: str
@@ -178,7 +178,7 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
         difference = seed_by_seed(of_encoder, of_reference)
         if difference is not None:
             found.append((reference, difference, _paired_p(pairs, difference)))
-    tested = [p for _, _, p in found if p is not None]
+    tested = [p for _, difference, p in found if p is not None and difference.n >= FEW_SEEDS]
     corrected: dict[float | None, float] = dict(zip(tested, holm(tested), strict=True))
     return [
         Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(p))

@@ -240,3 +240,24 @@ def test_without_the_hub_s_package_the_message_says_how_to_get_it(
 
 def test_the_names_that_are_checked_early_are_those_of_the_formats() -> None:
     assert tuple(FORMATS) == checks.FORMAT_NAMES
+
+
+@pytest.mark.parametrize("experiment", ["{", '{"method": "infonce", "dataset": "digits", "epoxes": 3}'])
+def test_an_experiment_that_cannot_be_read_is_an_error_of_the_file(export: Command, experiment: str) -> None:
+    encoder = build_encoder("resnet18", 3, 32)
+    content = encoder_bytes(encoder, name="resnet18", channels=3, image_size=32, experiment=experiment)
+    Path("other.safetensors").write_bytes(content)
+    result = export("other.safetensors", "--format", "torchvision", "-o", "out")
+    assert result.exit_code == 2
+    assert "other.safetensors: the experiment in it: " in result.output
+    assert not Path("out").exists()
+
+
+def test_an_empty_folder_stays_the_same_folder(export: Command) -> None:
+    folder = Path("there")
+    folder.mkdir()
+    number = folder.stat().st_ino
+    assert export("study-1", "--format", "torchvision", "-o", "there").exit_code == 0
+    assert folder.stat().st_ino == number
+    assert (folder / "README.md").is_file()
+    assert not [one for one in folder.iterdir() if one.name.startswith(".")]

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from contrasweep.tuning.results.columns import INTERVAL, difference_note, difference_rows
 from contrasweep.tuning.results.final_runs import scores_by_seed, summarise_runs
 from contrasweep.tuning.statistics import Summary, compare_first, holm, mean_interval
 
@@ -41,7 +42,8 @@ def test_without_spread_or_pairs_there_is_no_division() -> None:
         {"a": first, "same": first, "above": {1: 0.75, 2: 1.0}, "single": {1: 0.6}, "none": {7: 0.6}}
     )
     assert (same.p, above.p, single.p, single.p_holm) == (1.0, 0.0, None, None)
-    assert above.p_holm == 0.0
+    # Two seeds are too few to tell, and are not among the comparisons that are corrected for.
+    assert above.p_holm is None
 
 
 def test_rounding_is_no_spread() -> None:
@@ -106,3 +108,22 @@ def test_studies_may_have_different_scores() -> None:
         *trained, untrained = summarise_runs(rows)
         assert {len(one.scores) for one in trained} == {1, 2}
         assert {name: one.mean for name, one in untrained.scores.items()} == {"accuracy": 0.5, "rankme": 3.0}
+
+
+def test_few_seeds_of_one_baseline_hide_nothing_of_the_others() -> None:
+    several = {seed: 0.5 + seed / 100 for seed in (1, 2, 3, 4)}
+    compared = compare_first(
+        {
+            "a": several,
+            "few": {1: 0.4, 2: 0.45},
+            "b": {seed: score - 0.1 - seed**2 / 1000 for seed, score in several.items()},
+        }
+    )
+    few, other = difference_rows(compared)
+    assert (few[INTERVAL], few["p"], few["n"]) == (None, None, 2)
+    assert other[INTERVAL] is not None
+    assert other["p"] == compared[1].p == compared[1].p_holm
+    assert "p (Holm)" not in other
+    note = difference_note(compared)
+    assert "Paired t test" in note
+    assert "Too few to tell: fewer than 3 seeds (few)." in note

@@ -1,6 +1,7 @@
 """The Pareto front and conditions on a selection."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import parse_condition
 from contrasweep.tuning.results.best import pareto_front
+from contrasweep.tuning.results.selection import best_completed, best_trials
+from contrasweep.tuning.results.study import read_study
+from tests.studies import WrittenStudy, make_record, scored
 
 
 def test_the_front_is_what_nothing_beats() -> None:
@@ -24,6 +28,20 @@ def test_the_front_keeps_its_definition() -> None:
             assert a not in front
     for a in set(range(60)) - front:
         assert any((points[b] >= points[a]).all() and (points[b] > points[a]).any() for b in front)
+
+
+def test_the_best_of_equal_first_metrics_is_on_the_front_everywhere(tmp_path: Path) -> None:
+    metrics = ("val.accuracy", "val.colour_mse")
+    search = {"trials": 3, "metric": ",".join(metrics), "rung_metric": "val.ridge_accuracy"}
+    columns = ("train.loss", "val.ridge_accuracy", *metrics)
+    study = WrittenStudy(tmp_path, make_record("demo", metrics=columns, search=search))
+    # The first two score alike; the third lacks the second metric, so it cannot be selected.
+    study.write(
+        *(scored((0.5, score), colour=colour) for score, colour in ((0.8, 5.0), (0.8, 9.0), (0.9, None)))
+    )
+    assert [one.trial for one in best_trials(study.store, "demo", 3)] == [1, 0]
+    assert [one.number for one in read_study(study.store, "demo").ranked] == [1, 0]
+    assert best_completed(study.store.trials("demo"), study.record) == (1, 0.8)
 
 
 @pytest.mark.parametrize(

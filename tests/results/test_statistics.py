@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from contrasweep.tuning.results.noise import images_behind
 from contrasweep.tuning.results.selection import ties_of_best
 from contrasweep.tuning.statistics import (
     binomial_noise,
@@ -16,6 +17,7 @@ from contrasweep.tuning.statistics import (
     student_interval,
     summarise,
 )
+from tests.studies import make_record
 
 
 def test_the_best_so_far_rises_at_each_improvement_and_nan_is_none() -> None:
@@ -66,3 +68,26 @@ def test_scores_within_the_binomial_noise_of_the_best_are_ties() -> None:
     tied, noise = ties_of_best({4: 0.73, 7: 0.8, 2: 0.71, 9: 0.8}, 100)
     assert (tied, noise) == ([9, 4], binomial_noise(0.8, 100))
     assert ties_of_best({}, 100) == ((), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "images"),
+    [
+        ("val.accuracy", 144),
+        ("val.ridge_accuracy", 144),
+        # One image of a group of three moves the first of these by a third. None of them is a plain share.
+        ("val.worst_group_accuracy", None),
+        ("val.balanced_accuracy", None),
+        ("val.cluster_accuracy", None),
+        ("val.accuracy,val.colour_mse", None),
+    ],
+)
+def test_only_plain_accuracies_are_shares_of_all_validation_images(metric: str, images: int | None) -> None:
+    search = {
+        "trials": 3,
+        "metric": metric,
+        "rung_metric": metric.partition(",")[0],
+        "validation_images": 144,
+    }
+    record = make_record(metrics=metric.split(","), search=search)
+    assert images_behind(record.require_search()) == images

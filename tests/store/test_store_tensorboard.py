@@ -15,7 +15,7 @@ HYPERPARAMETERS = {"kernel": "rbf", "layers": 2, "flip": True, "sigma2": 0.5, "o
 
 @pytest.fixture
 def folder(tmp_path: Path, columns) -> Path:
-    write_experiment(tmp_path, columns, "val.accuracy", now=lambda: 5.0)
+    write_experiment(tmp_path, columns, "val.accuracy", "highest val.accuracy", now=lambda: 5.0)
     for name, end in [
         ("trial-0", "completed"),
         ("trial-1", "stopped"),

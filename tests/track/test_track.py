@@ -206,7 +206,8 @@ def test_mlflow_gets_what_a_study_has_gained(tmp_path: Path, mlflow: Callable[[]
 
 def test_mlflow_gets_the_means_over_further_seeds(tmp_path: Path, mlflow: Callable[[], Any]) -> None:
     final, tracker = WrittenStudy(tmp_path, make_final_record()), mlflow()
-    for seed, score, new in ((7, 0.8, 3), (8, 0.6, 2)):
+    # The second time the study, its trial and the new seed: the study says how many runs it has.
+    for seed, score, new in ((7, 0.8, 3), (8, 0.6, 3)):
         final.write(Run(3, seed, final={"test.accuracy": score}, phase="final"))
         assert track(final.store, "demo-final", tracker)[1] == new
         assert track(final.store, "demo-final", tracker)[1] == 0
@@ -214,6 +215,32 @@ def test_mlflow_gets_the_means_over_further_seeds(tmp_path: Path, mlflow: Callab
     history = tracker._client.get_metric_history(run.info.run_id, "test.accuracy")
     assert [(one.step, one.value) for one in history] == [(1, 0.8), (2, pytest.approx(0.7))]
     assert run.data.metrics["test.accuracy"] == pytest.approx(0.7)
+
+
+def test_mlflow_follows_a_trial_that_runs_again(tmp_path: Path, mlflow: Callable[[], Any]) -> None:
+    study, tracker = PlannedStudy(small_plan(tmp_path)), mlflow()
+    study.write(scored((0.5, 0.9), "failed", error="out of memory"))
+    track(study.store, STUDY, tracker)
+    study.write(scored((0.5, 0.6), "failed", error="another error", attempt=2))
+    assert track(study.store, STUDY, tracker)[1] == 1
+    assert _all(tracker)["trial 0"].data.tags["contrasweep.error"] == "another error"
+    study.write(scored((0.5, 0.7, 0.8), attempt=3))
+    assert track(study.store, STUDY, tracker)[1] == 1
+    assert track(study.store, STUDY, tracker)[1] == 0
+    run = _all(tracker)["trial 0"]
+    history = tracker._client.get_metric_history(run.info.run_id, "val.ridge_accuracy")
+    assert {one.step: one.value for one in history} == {0: 0.5, 1: 0.7, 2: 0.8}
+    assert run.data.metrics["val.ridge_accuracy"] == 0.8
+    assert (run.info.status, run.data.tags.get("contrasweep.error")) == ("FINISHED", None)
+
+
+def test_mlflow_follows_a_seed_that_runs_again(tmp_path: Path, mlflow: Callable[[], Any]) -> None:
+    study, tracker = PlannedStudy(small_plan(tmp_path, seeds=2)), mlflow()
+    study.write(*(replace(scored((0.5, 0.6)), trial=0, seed=seed) for seed in (0, 1)))
+    track(study.store, STUDY, tracker)
+    study.write(replace(scored((0.5, 0.8)), trial=0, seed=1, attempt=2))
+    assert track(study.store, STUDY, tracker)[1] == 2
+    assert _all(tracker)["trial 0"].data.metrics["val.ridge_accuracy"] == pytest.approx(0.7)
 
 
 def replace_created(store: ResultsStore, other: Path) -> bool:

@@ -25,7 +25,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def final_run(folder: Path, name: str, values: Mapping[str, Any]) -> FinalRun:
+def final_run(folder: Path, name: str, values: Mapping[str, Any], dataset: str = DATASET) -> FinalRun:
     """Return a final run of two epochs whose probe has settings of its own."""
     usual = {
         "epochs": 2,
@@ -34,7 +34,7 @@ def final_run(folder: Path, name: str, values: Mapping[str, Any]) -> FinalRun:
         "probes.standardise": False,
         "validation.fraction": 0.0,
     }
-    experiment = resolve("supcon", DATASET, {**usual, **values})
+    experiment = resolve("supcon", dataset, {**usual, **values})
     data = prepare_data(experiment, None, torch.device("cpu"))
     file = folder / f"{name}.safetensors"
     final = FinalScores(experiment, None, data, file.write_bytes)
@@ -51,6 +51,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinalRun]:
     found = [final_run(folder, str(seed), {"seed": seed}) for seed in SEEDS]
     torch.set_num_threads(threads)
     return found
+
+
+@pytest.fixture(scope="session")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> list[FinalRun]:
+    """Two runs on unequal classes: the probes of the first learn from all training images."""
+    folder = tmp_path_factory.mktemp("uncut")
+    return [
+        final_run(folder, images, {"epochs": 1, "probes.images": images}, "digits:imbalance=linear")
+        for images in ("uncut", "training")
+    ]
 
 
 @pytest.fixture(scope="session")

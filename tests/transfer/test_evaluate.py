@@ -56,6 +56,17 @@ def test_scores_are_those_of_the_final_runs_bit_for_bit(transfer: Transfer, runs
             assert {"accuracy", "colour_mse"} == set(own.scores)
 
 
+def test_probes_learn_from_the_images_that_those_of_the_run_learned_from(uncut: list[FinalRun]) -> None:
+    dataset = "digits:imbalance=linear"
+    assert uncut[0].scores["test.accuracy"] != uncut[1].scores["test.accuracy"]
+    for run in uncut:
+        found = evaluate(run.file, dataset, probes=["logistic"])
+        scores = {one.trained: one.scores["accuracy"] for one in found.measurements}
+        assert scores == {True: run.scores["test.accuracy"], False: run.scores["test.untrained_accuracy"]}
+    with pytest.raises(InputError, match=r"probes.images on digits:imbalance=linear: encoders have training"):
+        evaluate([run.file for run in uncut], dataset)
+
+
 def test_the_control_of_an_encoder_that_started_from_a_file_is_that_file(
     continued: FinalRun, runs: list[FinalRun]
 ) -> None:

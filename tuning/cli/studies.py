@@ -250,8 +250,14 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
     if not better:
         return ""
     sign = "<" if is_minimised(better[0]) else ">"
-    between = (first[better[0]] + other[better[0]]) / 2
-    return f" To take another, give for example --where '{better[0]}{sign}{text(between)}'."
+    between = _between(first[better[0]], other[better[0]])
+    return f" To take another, give for example --where '{better[0]}{sign}{between}'."
+
+
+def _between(one: float, other: float) -> str:
+    low, high = sorted((one, other))
+    shown = (f"{(low + high) / 2:.{digits}g}" for digits in range(4, 18))
+    return next((text for text in shown if low < float(text) < high), repr(high))
 
 
 def selected_row(trial: "SelectedTrial") -> Row:

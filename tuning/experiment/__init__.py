@@ -3,6 +3,7 @@
 from contrasweep.tuning.experiment.experiment import (
     Experiment,
     Value,
+    experiment_in_file,
     flat_settings,
     identities,
     parse_experiment,
@@ -30,6 +31,7 @@ __all__ = [
     "ValidationSettings",
     "Value",
     "ViewSettings",
+    "experiment_in_file",
     "flat_settings",
     "identities",
     "parse_experiment",

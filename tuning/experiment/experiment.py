@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import WHOLE_NUMBERS
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment.settings import (
     ComputeSettings,
     Count,
@@ -200,6 +200,18 @@ def parse_experiment(content: object) -> Experiment:
         return Experiment.model_validate(dict(content))
     except ValidationError as error:
         raise InputError("; ".join(_explain(item) for item in error.errors())) from None
+
+
+def experiment_in_file(text: str, place: str) -> Experiment | None:
+    """Return the experiment that a file of an encoder holds as JSON; None if it holds none.
+
+    Raises:
+        InputError: it cannot be read; the message names the file, `place`.
+    """
+    if not text:
+        return None
+    with told_to_user(f"{place}: the experiment in it: "):
+        return parse_experiment(json.loads(text))
 
 
 def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:

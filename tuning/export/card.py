@@ -20,7 +20,7 @@ NAME = "README.md"
 
 def model_card(source: Source, network: Network, form: Format, example: str) -> str:
     """Return the card of an encoder, in Markdown with the metadata that model hubs read."""
-    experiment = Experiment.model_validate_json(source.file.experiment) if source.file.experiment else None
+    experiment = source.experiment
     parts = [
         _metadata(form, experiment),
         f"# {_title(network, experiment)}",

@@ -16,7 +16,8 @@ from contrasweep.tuning.export.source import Source
 def export(source: Source, form: Format, folder: Path) -> list[str]:
     """Write an encoder in a format, with its model card, into a new folder; return the files' names.
 
-    A killed process leaves the whole folder or none.
+    A killed process leaves the whole folder or none; of a folder that was there, empty, a part at most
+    without the card, which comes last.
 
     Raises:
         InputError: see `check_new_folder`; or the format cannot hold the network, or needs a package.
@@ -31,14 +32,18 @@ def export(source: Source, form: Format, folder: Path) -> list[str]:
     files = {**package.files, NAME: card.encode()}
     target = folder.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as unfinished:
+    # A folder that is there stays: it may be where a shell or a mount is.
+    beside = target if target.exists() else target.parent
+    with TemporaryDirectory(dir=beside, prefix=f".{target.name}-") as unfinished:
         whole = Path(unfinished) / target.name
         whole.mkdir()
         for name, content in files.items():
             (whole / name).write_bytes(content)
         if target.exists():
-            target.rmdir()
-        os.replace(whole, target)
+            for name in sorted(files, key=lambda name: name == NAME):
+                os.replace(whole / name, target / name)
+        else:
+            os.replace(whole, target)
     return sorted(files)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from contrasweep.given_files import read_given
 from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
+from contrasweep.tuning.experiment import Experiment, experiment_in_file
 from contrasweep.tuning.export.checks import is_encoder_file
 from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, snapshot_epoch
 from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, summarise_runs
@@ -48,11 +49,13 @@ class Source:
 
     Attributes:
         file: the content of its file.
+        experiment: the one that trained it; None where the file does not say.
         run: the run that trained it; None where a file was given.
         epoch: of a snapshot, the epoch after which it was taken.
     """
 
     file: EncoderFile
+    experiment: Experiment | None
     run: Run | None
     epoch: int | None = None
 
@@ -78,7 +81,8 @@ def find_source(given: str, results: str, trial: int | None = None, seed: int | 
         if trial is not None or seed is not None:
             raise InputError(f"--trial and --seed go with a study; {given} is the encoder of one run")
         with told_to_user():
-            return Source(read_encoder(read_given(given), given), None, snapshot_epoch(given))
+            file = read_encoder(read_given(given), given)
+        return Source(file, experiment_in_file(file.experiment, given), None, snapshot_epoch(given))
     return source_of_study(ResultsStore(results), given, trial, seed)
 
 
@@ -99,7 +103,7 @@ def source_of_study(
     with told_to_user():
         file = read_encoder(content, path)
     run = _final_run if study != searched else _trial_run
-    return Source(file, run(store, study, chosen, rows))
+    return Source(file, experiment_in_file(file.experiment, path), run(store, study, chosen, rows))
 
 
 def _ranked(store: ResultsStore, searched: str) -> list[int]:

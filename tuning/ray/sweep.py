@@ -34,6 +34,7 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
 from contrasweep.tuning.results.commands import resume_call, resume_command, show_command
 from contrasweep.tuning.results.failures import common_error
+from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, checked_storage, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
@@ -145,7 +146,8 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     refuse_taken(location, [record.name], f"`{resume_call(plan.name, plan.results)}` goes on with it.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
-        write_experiment(location.path(f"tensorboard/{record.name}"), record.columns, record.metric)
+        folder = location.path(f"tensorboard/{record.name}")
+        write_experiment(folder, record.columns, record.metric, rule_of(record.require_search()))
     return location, record
 
 

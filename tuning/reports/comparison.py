@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import selected_runs
+from contrasweep.tuning.reports.final import selected_rows, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
@@ -108,7 +108,7 @@ def _draw(studies: Sequence[StudyData]) -> go.Figure:
 
 
 def _final_n(data: StudyData) -> int:
-    return len({row["seed"] for row in data.final_rows if row["status"] == "completed"})
+    return len(selected_rows(data))
 
 
 def _epochs(data: StudyData) -> int:

@@ -22,8 +22,6 @@ from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
 
-_TEST = "metric.test."
-
 
 def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
     """Return the summaries of `selected_rows` and of their untrained encoders; None if no run completed."""
@@ -71,7 +69,7 @@ def final_section(data: StudyData) -> Section | None:
     )
     score = main_score(names)
     tables = [table, *_differences(rows, score)]
-    return Section(title, _said(data, rows, summaries, score), [_draw(rows, score)], tables)
+    return Section(title, _said(data, rows, score), [_draw(rows, score, data)], tables)
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
@@ -107,9 +105,7 @@ def _role(trial: int, data: StudyData) -> str:
     return f"{' and '.join(roles)} (trial {trial})" if roles else f"trial {trial}"
 
 
-def _said(
-    data: StudyData, rows: Sequence[Mapping[str, Any]], summaries: Sequence[FinalSummary], score: str
-) -> str:
+def _said(data: StudyData, rows: Sequence[Mapping[str, Any]], score: str) -> str:
     seeds = sorted({row["seed"] for row in rows})
     failed = sum(row["status"] == "failed" for row in data.final_rows)
     roles = ", ".join(_role(trial, data) for trial in dict.fromkeys(row["trial"] for row in rows))
@@ -119,32 +115,34 @@ def _said(
     )
     if failed:
         said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."
-    scores = {s.encoder: s.scores[score] for s in summaries if score in s.scores}
-    untrained = scores.pop(UNTRAINED, None)
-    best = max(scores.values(), key=lambda summary: summary.mean, default=None)
-    if best is None or untrained is None:
-        return said
-    if min(best.n, untrained.n) < FEW_SEEDS:
-        return f"{said} Too few to tell: {best.n} trained, {untrained.n} untrained runs."
-    if best.mean <= untrained.mean:
-        return f"{said} {NOT_BEATEN.capitalize()}."
-    return said
+    return said + _beside_untrained(rows, score)
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
-    figure = go.Figure()
+def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
+    """Say so where no configuration is better than its own untrained encoder, or too few runs tell."""
     trials = dict.fromkeys(row["trial"] for row in rows)
-    groups = [(f"trial {t}", [r for r in rows if r["trial"] == t], score) for t in trials]
-    groups.append((UNTRAINED, list({row["seed"]: row for row in rows}.values()), f"{UNTRAINED}_{score}"))
-    for i, (name, runs, column) in enumerate(groups):
-        points = [(row[_TEST + column], row["seed"]) for row in runs if row.get(_TEST + column) is not None]
+    summaries = [summarise_runs([row for row in rows if row["trial"] == trial]) for trial in trials]
+    pairs = [[one.scores[score] for one in own if score in one.scores] for own in summaries]
+    compared = [(own[0], own[1]) for own in pairs if len(own) == 2]
+    if not compared:
+        return ""
+    trained, untrained = max(compared, key=lambda pair: pair[0].mean - pair[1].mean)
+    if min(trained.n, untrained.n) < FEW_SEEDS:
+        return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
+    return f" {NOT_BEATEN.capitalize()}." if trained.mean <= untrained.mean else ""
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], score: str, data: StudyData) -> go.Figure:
+    figure = go.Figure()
+    groups = scores_by_seed(rows)
+    for i, (encoder, by_seed) in enumerate(groups.items()):
         coloured = {"color": COLOURS[i % len(COLOURS)], "symbol": "circle"}
-        look = {"color": GREY, "symbol": "x"} if name == UNTRAINED else coloured
-        values, seeds = zip(*points, strict=True) if points else ((), ())
+        look = {"color": GREY, "symbol": "x"} if encoder.startswith(UNTRAINED) else coloured
+        name = encoder.partition(", ")[2] or encoder
         figure.add_scatter(
-            x=values,
-            y=[name] * len(points),
-            customdata=seeds,
+            x=[*by_seed.values()],
+            y=[name] * len(by_seed),
+            customdata=[*by_seed],
             mode="markers",
             showlegend=False,
             name=name,

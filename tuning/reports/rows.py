@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from contrasweep.tuning.files import check_folder
+from contrasweep.tuning.files import check_folder, written_whole
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
 
 
@@ -34,6 +34,8 @@ def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
 
 def _write(table: pa.Table, stem: Path) -> list[Path]:
     csv, parquet = stem.with_name(f"{stem.name}.csv"), stem.with_name(f"{stem.name}.parquet")
-    pa_csv.write_csv(table, csv)
-    pq.write_table(table, parquet)
+    with written_whole(csv) as file:
+        pa_csv.write_csv(table, file)
+    with written_whole(parquet) as file:
+        pq.write_table(table, file)
     return [csv, parquet]

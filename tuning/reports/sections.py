@@ -257,12 +257,12 @@ def footer_lines(studies: Iterable[StudyData], written: str, *, mapped: bool = F
 def _study_lines(data: StudyData) -> list[str]:
     record = data.record
     seeds = sorted({seed for trial in data.trials for seed in trial.seeds})
-    final = sorted({row["seed"] for row in data.final_rows})
+    final = [row["seed"] for row in data.final_rows if row["status"] == "completed"]
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed")}
     lines = [
         f"n = {counted(len(data.trials), 'trial')}, search seeds {_list(seeds)}"
-        + (f"; final runs: n = {len(data.final_rows)}, seeds {_list(final)}" if final else ""),
+        + (f"; final runs: n = {len(final)}, seeds {_list(sorted(set(final)))}" if final else ""),
         f"Selection: {data.metric}, by {data.rung_metric} after every epoch; "
         + ", ".join(f"{name} {value}" for name, value in rules.items()),
         f"Hardware: {hardware_of(data.rows) or record.host}",

@@ -100,15 +100,15 @@ SUMMARY_NOTE: Final = (
 def difference_rows(compared: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Return how much better an encoder is than each baseline; nothing where each has a single seed."""
     tested = [row for row in compared if row.p is not None]
-    few, several = _few(tested), len(tested) > 1
+    several = sum(not _few(row) for row in tested) > 1
     return [
         {
             "baseline": row.reference,
             "difference": mean_and_std(row.difference, sign="+"),
-            INTERVAL: None if few else interval_text(row.interval, sign="+"),
+            INTERVAL: None if _few(row) else interval_text(row.interval, sign="+"),
             "n": row.difference.n,
-            "p": None if few else row.p,
-            **({"p (Holm)": None if few else row.p_holm} if several else {}),
+            "p": None if _few(row) else row.p,
+            **({"p (Holm)": None if _few(row) else row.p_holm} if several else {}),
         }
         for row in tested
     ]
@@ -122,15 +122,17 @@ def difference_title(compared: Sequence[Comparison], score: str) -> str:
 
 def difference_note(compared: Sequence[Comparison], too_few: str = "") -> str:
     """Return what stands below a table of `difference_rows`; `too_few` says what mends too few seeds."""
-    tested = [row for row in compared if row.p is not None]
-    if _few(tested):
-        said = f"Too few to tell: fewer than {FEW_SEEDS} seeds.{too_few}"
-    elif len(tested) > 1:
-        said = f"Paired t test, two-sided; Holm's correction for {len(tested)} comparisons."
-    else:
-        said = "Paired t test, two-sided."
-    return f"A difference above 0: the baseline is worse. {said}"
+    known = [row for row in compared if row.p is not None and not _few(row)]
+    few = [row for row in compared if row.p is not None and _few(row)]
+    said = "A difference above 0: the baseline is worse."
+    if known:
+        said += " Paired t test, two-sided"
+        said += f"; Holm's correction for {len(known)} comparisons." if len(known) > 1 else "."
+    if few:
+        some = f" ({', '.join(row.reference for row in few)})" if known else ""
+        said += f" Too few to tell: fewer than {FEW_SEEDS} seeds{some}.{too_few}"
+    return said
 
 
-def _few(tested: Sequence[Comparison]) -> bool:
-    return min((row.difference.n for row in tested), default=0) < FEW_SEEDS
+def _few(row: Comparison) -> bool:
+    return row.difference.n < FEW_SEEDS

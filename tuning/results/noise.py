@@ -1,16 +1,21 @@
 """The noise of a final score: by how much it differs by chance, where that is known."""
 
+from typing import Final
+
 from contrasweep.tuning.statistics import Summary, binomial_noise
 from contrasweep.tuning.store import SearchRecord
+
+_SHARES: Final = tuple((f"val.{name}",) for name in ("accuracy", "ridge_accuracy", "classifier_accuracy"))
 
 
 def images_behind(search: SearchRecord) -> int | None:
     """Return on how many validation images a search's score is a share of correct answers.
 
-    None where the score is no accuracy, where there are several metrics, or where the number is unknown.
+    None where the score is another one (the accuracy of the worst group is a share of few of the images, that
+    of clusters depends on how they are matched), where there are several metrics, or where the number is
+    unknown.
     """
-    one_accuracy = len(search.metrics) == 1 and search.metric.endswith("accuracy")
-    return search.validation_images if one_accuracy else None
+    return search.validation_images if search.metrics in _SHARES else None
 
 
 def score_noise(score: Summary, images: int | None) -> float | None:

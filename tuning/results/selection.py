@@ -163,7 +163,7 @@ def best_trials(
         replace(
             _selected(one, record, store, controls),
             on_front=one.trial in front,
-            rule=_rule(search, conditions),
+            rule=rule_of(search, conditions),
             conditions=conditions,
         )
         for one in taken
@@ -226,7 +226,11 @@ def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] |
         trials: the study's table of trials.
         record: its record.
     """
-    return best_final(_final_scores(trials, record), record.metric)
+    merits = {one.trial: _merits(record.require_search().metrics, one) for one in _candidates(trials, record)}
+    if not merits:
+        return None
+    first = ranked(merits)[0]
+    return first, merit(record.metric, merits[first][0])
 
 
 def final_scores(store: ResultsStore, study: str) -> dict[int, float]:
@@ -340,11 +344,12 @@ def _merits(metrics: Sequence[str], one: TrialOutcome) -> list[float]:
     return [merit(metric, one.metrics[metric].mean) for metric in metrics]
 
 
-def _rule(search: SearchRecord, conditions: Sequence[Condition]) -> str:
+def rule_of(search: SearchRecord, conditions: Sequence[Condition] | None = None) -> str:
+    """Return in words what the best trial of a search has; `conditions` replace those of the search."""
     first, *others = search.metrics
     mean = f" (mean of {search.seeds} seeds)" if search.seeds > 1 else ""
     front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
-    return rule_in_words(first, mean) + front + appended(conditions)
+    return rule_in_words(first, mean) + front + appended(search.keep if conditions is None else conditions)
 
 
 def data_root_of(given: Path | None, searched: Path | None) -> Path | None:

@@ -17,7 +17,7 @@ from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import all_hold, in_words
-from contrasweep.tuning.results.best import beats, best_name, best_order, merit
+from contrasweep.tuning.results.best import beats, best_name, merit, ranked
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
@@ -204,13 +204,20 @@ class StudyData:
 
     @cached_property
     def ranked(self) -> TrialResults:
-        """The trials that can be selected, best first; equal scores in order of number.
+        """The trials that can be selected, best first, as `best_trials` orders them.
 
-        They have completed, and keep the conditions of the search.
+        They have completed with all metrics of the search, and keep its conditions.
         """
-        scored = [(trial.score, trial) for trial in self.trials if trial.score is not None]
-        scored.sort(key=lambda pair: best_order(pair[1].number, pair[0], self.metric))
-        return TrialResults(trial for _, trial in scored if self._keeps(trial))
+        metrics = self.search.metrics
+        found = {
+            trial.number: trial
+            for trial in self.trials
+            if trial.status == "completed" and trial.metrics.keys() >= set(metrics) and self._keeps(trial)
+        }
+        merits = {
+            number: [merit(name, trial.metrics[name]) for name in metrics] for number, trial in found.items()
+        }
+        return TrialResults(found[number] for number in ranked(merits))
 
     def _keeps(self, trial: TrialResult) -> bool:
         return all_hold(self.search.keep, trial.metrics.get)

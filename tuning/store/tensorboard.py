@@ -39,9 +39,6 @@ _STATUSES: Final[Mapping[Status, Any]] = {
 }
 
 
-_BEST: Final = "The best trial is the completed one in which this is highest after the last epoch."
-
-
 _MOST_NAMES, _BETWEEN_NAMES = 12, 0.1
 """How often a later name is tried, and how many seconds lie between: a little more than a second in all."""
 
@@ -137,14 +134,15 @@ class TrialEvents:
 
 
 def write_experiment(
-    folder: str | Path, columns: StudySchema, metric: str, *, now: Callable[[], float] = time.time
+    folder: str | Path, columns: StudySchema, metric: str, rule: str, *, now: Callable[[], float] = time.time
 ) -> None:
     """Write the summary that gives the HParams tab its columns.
 
     Args:
         folder: the folder of the study, which holds those of its trials; a local path.
         columns: the study's hyperparameters and metrics.
-        metric: the one that the search maximises, which comes first.
+        metric: the one by which the search chooses, which comes first.
+        rule: what the best trial has, such as "highest val.accuracy at the last epoch".
         now: seconds since 1970 UTC.
     """
     experiment = api_pb2.Experiment(
@@ -157,7 +155,7 @@ def write_experiment(
             api_pb2.MetricInfo(
                 name=api_pb2.MetricName(tag=tag(name)),
                 display_name=name,
-                description=_BEST if name == metric else "",
+                description=f"The best trial has the {rule}." if name == metric else "",
             )
             for name in sorted(columns.metrics, key=lambda name: name != metric)
         ],

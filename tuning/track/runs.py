@@ -105,7 +105,11 @@ def runs_of(store: ResultsStore, study: str) -> Iterator[TrackedRun]:
             started=min(row["started"] for row in own),
             status=outcome.status,
             params=outcome.values,
-            tags={} if outcome.error is None else {"error": outcome.error},
+            # The sum changes whenever a seed runs again.
+            tags={
+                "attempts": str(sum(row["attempt"] for row in own)),
+                **({} if outcome.error is None else {"error": outcome.error}),
+            },
             final=means,
             ended=None if None in ends else max(ends),
             seeds=len(own),
@@ -144,7 +148,13 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
         started=record.created,
         status="completed" if ended else "running" if state == "running" else "interrupted",
         params=params,
-        tags={"command": record.command, "host": record.host, "metric": search.metric, **versions},
+        tags={
+            "command": record.command,
+            "host": record.host,
+            "metric": search.metric,
+            "runs": str(len(rows)),
+            **versions,
+        },
         ended=max(ends, default=record.created) if ended else None,
     )
 

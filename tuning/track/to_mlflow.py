@@ -1,6 +1,7 @@
 """MLflow: a study is a parent run, its trials are nested in it, and the seeds of a trial in the trial."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,10 +22,14 @@ KEY: Final = "contrasweep.key"
 """The tag by which a run is found again."""
 
 STATUS: Final = "contrasweep.status"
+ERROR: Final = "contrasweep.error"
 PARENT: Final = "mlflow.parentRunId"
 MOST_METRICS: Final = 1000
 MOST_PARAMS: Final = 100
 """The most metrics, and the most parameters, that MLflow takes in one call."""
+
+COMPARED: Final = 1000
+"""So many characters of a tag are compared."""
 
 _STATUS: Final[Mapping[Status, str]] = {
     "running": "RUNNING",
@@ -65,7 +70,7 @@ class MlflowTracker:
             there = self._find(run)
             held = there if there is not None else self._create(run)
             self._sent[run.key] = held.info.run_id
-            if there is not None and there.data.tags.get(STATUS) == run.status and run.whole:
+            if there is not None and run.whole and not _other_tags(run, there):
                 return False
             changed = self._fill(run, held)
             return changed or there is None
@@ -88,15 +93,16 @@ class MlflowTracker:
         params = [
             Param(name, str(value)) for name, value in run.params.items() if name not in held.data.params
         ]
-        changed = held.data.tags.get(STATUS) != run.status
+        changed = bool(_other_tags(run, held))
         for chunk in _chunks(metrics, MOST_METRICS):
             self._client.log_batch(place, metrics=chunk)
         for chunk in _chunks(params, MOST_PARAMS):
             self._client.log_batch(place, params=chunk)
         if changed or metrics or params:
-            tags = {**{f"contrasweep.{name}": text for name, text in run.tags.items()}, STATUS: run.status}
-            # Last: a run with its status is whole.
-            self._client.log_batch(place, tags=[RunTag(name, text) for name, text in tags.items()])
+            if ERROR in held.data.tags and ERROR not in _tags(run):
+                self._client.delete_tag(place, ERROR)
+            # Last: a run with its tags is whole.
+            self._client.log_batch(place, tags=[RunTag(name, text) for name, text in _tags(run).items()])
         if changed and run.status == "running":
             self._client.update_run(place, status="RUNNING")
         elif changed:
@@ -105,16 +111,38 @@ class MlflowTracker:
         return bool(changed or metrics or params)
 
     def _missing(self, run: TrackedRun, place: str) -> Iterator[Any]:
-        """Yield the values that MLflow lacks: it would take one twice."""
+        """Yield the values that MLflow lacks: it would take one twice.
+
+        A trial that ran again has other values after the same epochs. MLflow shows the later ones.
+        """
         names = {name for point in run.points for name in point.metrics}
-        there = {name: self._steps(place, name) for name in names}
+        there = {name: self._values(place, name) for name in names}
         for point in run.points:
             for name, value in point.metrics.items():
-                if point.epoch not in there[name]:
+                if not _is_same(there[name].get(point.epoch), value):
                     yield Metric(name, value, _milliseconds(point.time), point.epoch)
 
-    def _steps(self, place: str, name: str) -> set[int]:
-        return {one.step for one in self._client.get_metric_history(place, name)}
+    def _values(self, place: str, name: str) -> dict[int, float]:
+        """Return the latest value of a metric after each epoch."""
+        known = sorted(self._client.get_metric_history(place, name), key=lambda one: one.timestamp)
+        return {one.step: one.value for one in known}
+
+
+def _tags(run: TrackedRun) -> dict[str, str]:
+    return {**{f"contrasweep.{name}": text for name, text in run.tags.items()}, STATUS: run.status}
+
+
+def _other_tags(run: TrackedRun, held: Any) -> set[str]:
+    """Return the tags that differ from those of the run in MLflow: its status, its attempt, an error."""
+    # MLflow cuts long texts.
+    own = {name: text[:COMPARED] for name, text in _tags(run).items()}
+    tags = held.data.tags.items()
+    there = {name: text[:COMPARED] for name, text in tags if name in own or name == ERROR}
+    return {name for name in own.keys() | there.keys() if own.get(name) != there.get(name)}
+
+
+def _is_same(there: float | None, value: float) -> bool:
+    return there == value or (there is not None and math.isnan(there) and math.isnan(value))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 Shapes: B images, C channels, S pixels a side, D features.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from contrasweep.data import luma_of
 from contrasweep.models import Encoder, EncoderFile, ImageInput, read_encoder
 from contrasweep.tuning.errors import InputError, told_to_user
-from contrasweep.tuning.experiment import Experiment, parse_experiment
+from contrasweep.tuning.experiment import Experiment, experiment_in_file
 from contrasweep.tuning.objectives.objective import Gather, Objective
 from contrasweep.tuning.objectives.prepared import image_inputs, starting_from_file
 from contrasweep.tuning.results.encoders import snapshot_epoch
@@ -189,10 +188,7 @@ def _experiment_in(file: EncoderFile, place: str) -> Experiment:
     """Return the experiment that trained a file's encoder of single images; the defaults if it has none."""
     if not isinstance(file.encoder.takes, ImageInput):
         raise InputError(f"{place} encodes several views of an object; allowed: an encoder of single images")
-    if not file.experiment:
-        return Experiment(method="", dataset="")
-    with told_to_user(f"{place}: the experiment in it: "):
-        return parse_experiment(json.loads(file.experiment))
+    return experiment_in_file(file.experiment, place) or Experiment(method="", dataset="")
 
 
 def _new_name(source: Source, file: EncoderFile, experiment: Experiment, taken: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import torch
 
 from contrasweep.notebook_tables import html_table
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file, written_whole
 from contrasweep.tuning.results.columns import texts
 from contrasweep.tuning.results.commands import RESULTS
@@ -174,7 +175,8 @@ def run_plan(
 ) -> Transfer:
     """Do what a plan says with encoder files; the arguments and errors are those of `evaluate`."""
     read = read_encoders(sources)
-    tasks = load_tasks(plan, data_root, torch.device(device_for(device)))
+    uncut = [name for name in plan.datasets if _probes_learn_uncut(read, name)]
+    tasks = load_tasks(plan, data_root, torch.device(device_for(device)), uncut)
     notes = _checked_notes(read, tasks, plan)
     found: list[Measured] = []
     for encoder in read:
@@ -188,6 +190,19 @@ def run_plan(
         tuple(measured.clustering for measured in found if measured.clustering is not None),
         {task.name: _class_names(task) for task in tasks},
     )
+
+
+def _probes_learn_uncut(encoders: Sequence[GivenEncoder], dataset: str) -> bool:
+    """Return whether probes learn from images of a dataset that the training left out, as in its runs.
+
+    Raises:
+        InputError: runs on this dataset differ in it; all encoders are scored by probes of the same images.
+    """
+    asked = {one.experiment.probes.images: one.name for one in encoders if one.experiment.dataset == dataset}
+    if len(asked) > 1:
+        told = " and ".join(f"{images} ({name})" for images, name in sorted(asked.items()))
+        raise InputError(f"probes.images on {dataset}: encoders have {told}; give those of one in a call")
+    return "uncut" in asked
 
 
 def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan: TransferPlan) -> list[str]:

@@ -1,5 +1,6 @@
 """Datasets that encoders are evaluated on: all training images, and the test images with their labels."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 from contrasweep.data import LabelledImages, check_available, load_test
 from contrasweep.models import ImageInput
 from contrasweep.tuning.errors import InputError, told_to_user
-from contrasweep.tuning.experiment import Experiment, ValidationSettings
+from contrasweep.tuning.experiment import Experiment, ProbeSettings, ValidationSettings
 from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data, spec_for, versions_of
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.transfer.plan import METHOD, TransferPlan, check_image_dataset
@@ -61,8 +62,16 @@ def centre_in_words(centre: float) -> list[str]:
     return [] if centre == 1 else [f"the central {number_text(centre)} of the sides kept"]
 
 
-def load_tasks(plan: TransferPlan, data_root: Path | None, device: torch.device) -> list[Task]:
+def load_tasks(
+    plan: TransferPlan, data_root: Path | None, device: torch.device, uncut: Collection[str] = ()
+) -> list[Task]:
     """Load the datasets of a plan, after all of them were checked.
+
+    Args:
+        plan: says which.
+        data_root: the folder of the datasets.
+        device: where their images are put.
+        uncut: those whose probes learn from images that the training leaves out, too.
 
     Raises:
         InputError: a dataset has no single images, no probe of its features, or too few images of a class.
@@ -72,7 +81,7 @@ def load_tasks(plan: TransferPlan, data_root: Path | None, device: torch.device)
         check_image_dataset(name)
         with told_to_user():
             check_available(name, data_root)
-    tasks = [_load(name, data_root, device) for name in plan.datasets]
+    tasks = [_load(name, data_root, device, name in uncut) for name in plan.datasets]
     for task in tasks:
         _check_shots(task, plan)
     return tasks
@@ -91,8 +100,10 @@ def test_images(name: str, data_root: Path | None) -> LabelledImages:
     return found
 
 
-def _load(name: str, data_root: Path | None, device: torch.device) -> Task:
-    whole = Experiment(method=METHOD, dataset=name, validation=ValidationSettings(fraction=0.0))
+def _load(name: str, data_root: Path | None, device: torch.device, uncut: bool) -> Task:
+    probes = ProbeSettings(images="uncut" if uncut else "training")
+    held_out = ValidationSettings(fraction=0.0)
+    whole = Experiment(method=METHOD, dataset=name, validation=held_out, probes=probes)
     with told_to_user():
         versions = versions_of(spec_for(whole, data_root))
         data = prepare_data(whole.with_values(versions), data_root, device)
