@@ -54,7 +54,8 @@ def unknown_dataset(given: str, known: Iterable[str]) -> str:
         hub = f"; {_OF_HUB} {HUB}:{given}" if HUB_NAME.fullmatch(given) and given[0] not in ".~" else ""
         return f"unknown dataset {given!r}, and {where} is not a folder. A {_OWN}{hub}."
     instead = f"; a {_OWN}, {_OF_HUB} {HUB}:OWNER/NAME"
-    if folder is None or (nearest(given, names, "dataset") and not is_path and not _is_laid_out(folder)):
+    is_named = nearest(given, names, "dataset") is not None and not is_path
+    if folder is None or (is_named and not _is_laid_out(folder) and not _holds_images(folder)):
         return unknown("dataset", given, names, instead)
     hint = "" if is_path else did_you_mean(given, names, "dataset")
     return f"unknown dataset {given!r}.{hint} {_how_to_give(folder)}"
@@ -115,6 +116,12 @@ def _folder(given: str) -> Path | None:
 
 def _is_laid_out(folder: Path) -> bool:
     return split_folder(folder, "train") is not None or any(folder.glob("*.parquet")) or is_saved(folder)
+
+
+def _holds_images(folder: Path) -> bool:
+    """Whether the first of the folder's own folders, in the order of their names, holds an image."""
+    first = next((one for one in sorted(folder.iterdir()) if one.is_dir()), None)
+    return first is not None and next(files_below(first, EXTENSIONS), None) is not None
 
 
 def _how_to_give(folder: Path) -> str:

@@ -93,7 +93,16 @@ def parse_yaml(text: str, origin: str) -> object:
     except SpaceError as error:
         raise SpaceError(f"{origin}: {error}") from None
     except yaml.YAMLError as error:
-        raise SpaceError(f"{origin}: is not valid YAML: {' '.join(str(error).split())}") from None
+        raise SpaceError(f"{origin}: is not valid YAML: {_told(error)}") from None
+
+
+def _told(error: yaml.YAMLError) -> str:
+    """Return what is wrong, and on which line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        context = f"{error.context}, " if error.context else ""
+        return f"line {mark.line + 1}, column {mark.column + 1}: {context}{error.problem}"
+    return " ".join(str(error).split())
 
 
 def _mapping(loader: _Loader, node: yaml.Node) -> dict[Any, Any]:

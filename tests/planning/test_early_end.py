@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
+from contrasweep.tuning.planning.early_end import FIRST_FAILURES, EarlyEnd, Reason, check_stop_when
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
 from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import SearchRecord
-from tests.studies import WrittenStudy, make_record, scored
+from tests.studies import STUDY, PlannedStudy, WrittenStudy, make_record, scored, small_plan
 
 NOISE = 1.96 * (0.9 * 0.1 / 100) ** 0.5
 """The binomial noise of an accuracy of 0.9 on 100 images."""
@@ -154,3 +154,30 @@ def test_a_condition_that_means_nothing_is_refused(fields: Any, stop_when: str, 
 
 def test_several_seeds_give_the_noise_of_any_metric() -> None:
     check_stop_when(SearchRecord(trials=9, metric="val.rankme", seeds=2, stop_when="gain<noise for 3"))
+
+
+def test_where_the_first_trials_all_fail_no_further_one_begins() -> None:
+    early = EarlyEnd(SearchRecord(trials=99, metric="val.accuracy"))
+    for trial in range(FIRST_FAILURES):
+        assert early.reason() is None
+        early.end(trial, "failed", None)
+    assert early.reason() == Reason(f"the first {FIRST_FAILURES} trials all failed", " --retry-failed")
+
+
+@pytest.mark.parametrize("status", ["completed", "stopped"])
+def test_a_trial_that_trained_shows_that_others_can(status: str) -> None:
+    early = EarlyEnd(SearchRecord(trials=99, metric="val.accuracy"))
+    early.end(0, status, Summary(0.5, None, 1))
+    for trial in range(1, 20):
+        early.end(trial, "failed", None)
+    assert early.reason() is None
+
+
+def test_trials_that_failed_under_an_earlier_driver_do_not_end_a_sweep(tmp_path: Path) -> None:
+    study = PlannedStudy(small_plan(tmp_path, trials=20))
+    study.write(*(scored((0.5,), "failed", error="it broke") for _ in range(FIRST_FAILURES)))
+    held = trial_outcomes(study.store.trials(STUDY), study.record)
+    early = EarlyEnd(study.plan.search, held)
+    assert early.reason() is None
+    early.end(FIRST_FAILURES, "failed", None)
+    assert early.reason() is None

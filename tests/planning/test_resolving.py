@@ -130,7 +130,7 @@ def test_nor_beside_the_kernel_that_a_given_space_fixes() -> None:
         ({"temprature": 1.0}, ["'temprature'", "'temperature'"]),
         ({"optimizer.learning": 1.0}, ["'optimizer.learning'", "'optimizer.lr'"]),
         ({"optimiser.lr": 1.0}, ["'optimiser.lr'", "'optimizer.lr'"]),
-        ({"clusters": 3}, ["setting for fair-cclk: 'clusters'"]),
+        ({"clusters": 3}, ["fair-cclk has no hyperparameter 'clusters'", "sigma2"]),
         ({"method": "infonce"}, ["'method'"]),
         ({"kernel": "rbff"}, ["'rbff'", "'rbf'", "polynomial"]),
         ({"weights": "papers"}, ["'papers'", "'paper'"]),

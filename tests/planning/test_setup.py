@@ -13,6 +13,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.setup import (
     few_images_in_words,
     few_steps_in_words,
+    late_rung_in_words,
     scored_images,
     searched_views_in_words,
     setup_in_words,
@@ -115,3 +116,23 @@ def test_own_images_that_are_small_get_the_stem_for_small_ones(
 
 def test_a_benchmark_keeps_the_network_that_it_is_published_with() -> None:
     assert resolve("infonce", "corrupted-cifar10").encoder.name == "resnet18"
+
+
+@pytest.mark.parametrize(
+    ("epochs", "warmup", "scheduler", "is_told"),
+    [
+        (3, 50.0, "asha", True),
+        (2, 1.0, "asha", True),
+        (3, 1.0, "asha", False),
+        (3, 50.0, "none", False),
+        (1, 1.0, "asha", False),
+    ],
+)
+def test_early_stopping_that_stops_nothing_is_told(
+    epochs: int, warmup: float, scheduler: str, is_told: bool
+) -> None:
+    values = {"schedule.warmup_epochs": warmup}
+    plan = plan_sweep("infonce", "digits", epochs=epochs, scheduler=scheduler, values=values)
+    told = late_rung_in_words(plan.rungs, plan.experiment)
+    assert (told is not None) == is_told
+    assert told is None or told.startswith(f"no trial is stopped early: a trial has {epochs} epochs")

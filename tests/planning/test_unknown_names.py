@@ -1,6 +1,7 @@
 import pytest
 
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged, unknown_name
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 
 
 def test_the_error_says_what_was_given_what_is_nearest_and_what_is_known() -> None:
@@ -23,3 +24,19 @@ def test_where_nothing_is_near_nothing_is_suggested() -> None:
 def test_what_went_wrong_in_the_work_is_no_wrong_input(error: type[Exception]) -> None:
     assert issubclass(InputError, ValueError)
     assert not issubclass(error, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "temperature",
+            "vicreg has no hyperparameter 'temperature'; it has: invariance_weight, variance_weight",
+        ),
+        ("method", "'method' is no setting: the method is named by itself"),
+        ("dataset", "'dataset' is no setting: name the dataset with --data"),
+    ],
+)
+def test_a_name_from_elsewhere_is_answered_with_what_there_is_here(name: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        plan_sweep("vicreg", "digits", values={name: 0.3})

@@ -5,7 +5,7 @@ import pytest
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.request import repeats
+from contrasweep.tuning.planning.request import repeats, usual_scheduler
 
 
 def test_the_sampler_follows_the_number_of_metrics_unless_it_is_given() -> None:
@@ -40,3 +40,29 @@ def test_more_trials_than_configurations_are_remarked_on() -> None:
     uncounted = {f"p{n}": {"choice": [0, 1], "default": 0} for n in range(60)}
     uncounted |= {f"c{n}": {"choice": [0, 1], "default": 0, "when": {f"p{n}": [1]}} for n in range(60)}
     assert repeats(10**6, Space.parse(uncounted)) == ()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "metrics", "concurrency", "scheduler"),
+    [
+        ("curves", ("val.accuracy",), 4, "asha"),
+        ("curves", ("val.accuracy",), 5, "asha+curves"),
+        ("tpe", ("val.accuracy",), 50, "asha"),
+        ("tpe", ("val.accuracy", "val.colour_mse"), 50, "asha"),
+    ],
+)
+def test_with_many_trials_at_once_the_model_of_curves_stops_trials_too(
+    sampler: str, metrics: tuple[str, ...], concurrency: int, scheduler: str
+) -> None:
+    assert usual_scheduler(sampler, metrics, concurrency) == scheduler
+
+
+def test_the_plan_has_the_usual_scheduler_of_its_concurrency() -> None:
+    plans = [plan_sweep("infonce", "digits", concurrency=count) for count in (2, 8)]
+    assert [plan.search.scheduler for plan in plans] == ["asha", "asha+curves"]
+    given = plan_sweep("infonce", "digits", concurrency=8, scheduler="asha")
+    assert given.search.scheduler == "asha"
+    front = plan_sweep("infonce", "colour-digits", concurrency=8, metric="accuracy,colour_mse")
+    assert (front.search.sampler, front.search.scheduler) == ("tpe", "asha")
+    # No more trials run at once than there are.
+    assert plan_sweep("infonce", "digits", trials=3, concurrency=8).search.scheduler == "asha"

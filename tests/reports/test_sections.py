@@ -19,7 +19,7 @@ from contrasweep.tuning.reports.sections import state_line, study_sections
 from contrasweep.tuning.results.selection import front_trials
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.results.trials import Curve
-from tests.studies import Run, WrittenStudy, make_final_record, scored
+from tests.studies import Run, WrittenStudy, make_final_record, make_record, scored
 
 CATEGORICAL = {
     "kernel": {"choice": ["rbf", "cosine", "linear"], "default": "rbf"},
@@ -367,3 +367,27 @@ def test_a_comparison_warns_where_the_shown_configuration_has_few_final_runs(
     WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
     data = read_study(store, "demo")
     assert "fewer than 3 final runs" in comparison_section([data, data]).text
+
+
+def test_a_comparison_has_the_differences_of_the_final_runs(write_study, store, location) -> None:
+    names = ("test.accuracy", "test.untrained_accuracy")
+    for study, gain in (("demo", 0.2), ("other", 0.1)):
+        record = make_record(study)
+        WrittenStudy(location, record).write(scored((0.5, 0.8)))
+        runs = [
+            Run(
+                0,
+                seed,
+                final=dict(zip(names, (0.5 + gain + seed**2 / 1000, 0.5), strict=True)),
+                phase="final",
+            )
+            for seed in (1, 2, 3)
+        ]
+        WrittenStudy(location, make_final_record(f"{study}-final", metrics=names)).write(*runs)
+    first, second = (read_study(store, name) for name in ("demo", "other"))
+    _, differences = comparison_section([first, second]).tables
+    assert differences.title.startswith("Test accuracy: fair-cclk, trial 0 of demo minus each baseline")
+    assert [row[:2] for row in differences.rows] == [
+        ("fair-cclk, trial 0 of other", "+0.1 ± 0"),
+        ("untrained", "+0.2047 ± 0.0040"),
+    ]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from contrasweep.tuning.results.columns import INTERVAL, difference_note, difference_rows
+from contrasweep.tuning.results.columns import INTERVAL, difference_note, difference_rows, score_interval
 from contrasweep.tuning.results.final_runs import scores_by_seed, summarise_runs
 from contrasweep.tuning.statistics import Summary, compare_first, holm, mean_interval
 
@@ -127,3 +127,13 @@ def test_few_seeds_of_one_baseline_hide_nothing_of_the_others() -> None:
     note = difference_note(compared)
     assert "Paired t test" in note
     assert "Too few to tell: fewer than 3 seeds (few)." in note
+
+
+def test_the_interval_of_a_fraction_ends_at_its_bounds() -> None:
+    wide = Summary(0.9, 0.1, 3)
+    low, high = mean_interval(wide) or (0.0, 0.0)
+    assert high > 1
+    assert score_interval("accuracy", wide) == (low, 1.0)
+    assert score_interval("classifier_f1", Summary(0.05, 0.1, 3)) == (0.0, pytest.approx(0.298, abs=1e-3))
+    assert score_interval("colour_mse", wide) == (low, high)
+    assert score_interval("accuracy", Summary(0.9, None, 1)) is None

@@ -49,7 +49,7 @@ def test_plain_values(text: str, value: object) -> None:
         ("a: !!map [1]", "is no mapping"),
         ("\n[1]: 2", "line 2: given a mapping or a list as a key"),
         ("a: 1\na: 2", "a: given twice in the mapping that starts on line 1"),
-        ("a: &a [*a]", "is not valid YAML: found unconstructable recursive node"),
+        ("a: &a [*a]", "is not valid YAML: line 1, column 4: found unconstructable recursive node"),
         ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), f"more than {DEEPEST} deep"),
         ("[" + "1," * MOST_VALUES + "]", f"more than {MOST_VALUES:,} values"),
         (LAUGHS, f"more than {MOST_VALUES:,} values"),

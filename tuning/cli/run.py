@@ -192,7 +192,7 @@ def _configs(
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     from contrasweep.tuning.results.best import NOT_BEATEN
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
-    from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, score_names
+    from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names
 
     every = done[0].beside(*done[1:])
     summaries, compared = every.summaries, every.differences
@@ -218,18 +218,19 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         if one.failed:
             hint = f"`{show_command(one.study, results)}` says why."
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
-    trained = [row for row in summaries if not row.encoder.startswith(UNTRAINED)]
-    untrained = [row for row in summaries if row.encoder.startswith(UNTRAINED)]
-    if untrained and max(r.accuracy.mean for r in trained) <= max(r.accuracy.mean for r in untrained):
+    gain = largest_gain([row for one in done for row in one.rows], main_score(names))
+    if gain is not None and gain[0].mean <= gain[1].mean:
         warn(f"{NOT_BEATEN}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 
 
 def _as_json(row: "FinalSummary") -> dict[str, Any]:
-    from contrasweep.tuning.statistics import mean_interval
+    from contrasweep.tuning.results.columns import score_interval
 
-    scores = {name: {**asdict(one), "interval": mean_interval(one)} for name, one in row.scores.items()}
+    scores = {
+        name: {**asdict(one), "interval": score_interval(name, one)} for name, one in row.scores.items()
+    }
     return {"encoder": row.encoder, "scores": scores}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from contrasweep.machine import available_cores
 from contrasweep.names import counted
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
@@ -33,6 +34,9 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
         if concurrency is not None and at_once < min(concurrency, plan.search.trials):
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
             warn(f"this machine has room for {fit}, not {concurrency}.")
+        if plan.resources.address is None and plan.resources.cores > available_cores():
+            shared = f"{plan.resources.cores} cores, and this machine has {available_cores()}"
+            warn(f"{counted(at_once, 'trial')} at once ask for {shared}: all take longer than is estimated.")
         for line in plan.remarks:
             tell(f"Warm start: {line}.")
 
@@ -43,6 +47,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     from contrasweep.tuning.planning.setup import (
         few_images_in_words,
         few_steps_in_words,
+        late_rung_in_words,
         searched_views_in_words,
         setup_in_words,
     )
@@ -54,6 +59,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
         warnings[few_steps_in_words(plan.experiment, facts)] = None
+        warnings[late_rung_in_words(plan.rungs, plan.experiment)] = None
         warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)

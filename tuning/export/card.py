@@ -9,10 +9,10 @@ from contrasweep.models.formats import Format, Network
 from contrasweep.models.formats.network import RESIZED
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
-from contrasweep.tuning.results.columns import score_in_words, unit_note
+from contrasweep.tuning.results.columns import score_in_words, score_interval, unit_note
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std, number_text
-from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval
+from contrasweep.tuning.statistics import FEW_SEEDS, Summary
 from contrasweep.version import __version__
 
 NAME = "README.md"
@@ -112,7 +112,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _row(name: str, run: Run) -> tuple[str, ...]:
     found, own = run.over_seeds[name], run.scores.get(name)
-    ends = None if found.n < FEW_SEEDS else mean_interval(found)
+    ends = None if found.n < FEW_SEEDS else score_interval(name, found)
     return (
         score_in_words(name),
         "" if own is None else number_text(own),

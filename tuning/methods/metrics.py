@@ -29,25 +29,36 @@ class Measure:
         summary: what it measures, in a clause; `contrasweep metrics` and the documents take it from here.
         minimised: whether it is better when it is smaller.
         of_views: whether it compares random views of an image, and so depends on what makes views differ.
+        is_fraction: whether it lies between 0 and 1.
     """
 
     name: str
     summary: str
     minimised: bool = False
     of_views: bool = False
+    is_fraction: bool = False
 
 
 LABEL_MEASURES = (
-    Measure("accuracy", "share of the images whose class is predicted"),
-    Measure("balanced_accuracy", "accuracy within each group of (class, bias), averaged over the groups"),
-    Measure("worst_group_accuracy", "lowest accuracy of a group of (class, bias)"),
-    Measure("top5_accuracy", "share of the images whose class is among the five most probable ones"),
+    Measure("accuracy", "share of the images whose class is predicted", is_fraction=True),
+    Measure(
+        "balanced_accuracy",
+        "accuracy within each group of (class, bias), averaged over the groups",
+        is_fraction=True,
+    ),
+    Measure("worst_group_accuracy", "lowest accuracy of a group of (class, bias)", is_fraction=True),
+    Measure(
+        "top5_accuracy",
+        "share of the images whose class is among the five most probable ones",
+        is_fraction=True,
+    ),
     Measure(
         "unbiased_accuracy",
         "accuracy within each group of (class, texture), averaged over groups and over clusterings",
+        is_fraction=True,
     ),
-    Measure("f1", "F1 of the predicted labels, weighted by how often each is true"),
-    Measure("auc", "area under the ROC curve of a label, averaged over the labels"),
+    Measure("f1", "F1 of the predicted labels, weighted by how often each is true", is_fraction=True),
+    Measure("auc", "area under the ROC curve of a label, averaged over the labels", is_fraction=True),
 )
 """Scores of predicted labels; which of them a dataset has, its `measures` say."""
 
@@ -55,10 +66,12 @@ CLUSTERING_MEASURES = (
     Measure(
         "cluster_accuracy",
         "ACC: share of the images whose k-means cluster matches their class, in the best one-to-one matching",
+        is_fraction=True,
     ),
     Measure(
         "cluster_nmi",
         "NMI: mutual information of k-means clusters and classes, divided by the mean of both entropies",
+        is_fraction=True,
     ),
 )
 """ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
@@ -117,8 +130,22 @@ USUAL_PROBES = ProbeSettings()
 
 def is_minimised(metric: str) -> bool:
     """Return whether a metric (`val.alignment`, `test.untrained_alignment`) is better when it is smaller."""
-    name = metric.rpartition(".")[2].removeprefix("untrained_").removeprefix("report_")
-    return name in MEASURES and MEASURES[name].minimised
+    found = _measure_of(metric)
+    return found is not None and found.minimised
+
+
+def is_fraction(metric: str) -> bool:
+    """Return whether a metric (`val.ridge_accuracy`, `test.classifier_f1`) lies between 0 and 1."""
+    found = _measure_of(metric)
+    return found is not None and found.is_fraction
+
+
+def _measure_of(metric: str) -> Measure | None:
+    """Return what a metric measures, whatever the split, the probe and the encoder; None of a plug-in's."""
+    name = metric.rpartition(".")[2]
+    for prefix in ("untrained_", "report_", "ridge_", "classifier_"):
+        name = name.removeprefix(prefix)
+    return MEASURES.get(name)
 
 
 def search_metrics(

@@ -4,11 +4,12 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import all_hold
-from contrasweep.tuning.methods.metrics import is_minimised
+from contrasweep.tuning.methods.metrics import is_fraction, is_minimised
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
 from contrasweep.tuning.results.best import best_final, merit
 from contrasweep.tuning.results.noise import images_behind, score_noise
@@ -17,6 +18,9 @@ from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import SearchRecord
+
+FIRST_FAILURES: Final = 8
+"""Where so many trials failed and none ended otherwise, no further trial begins: something is broken."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class EarlyEnd:
     those that completed or that the scheduler stopped, in the order of their numbers, so that a resumed
     search counts as one that never stopped. Failed trials do not count, and neither do trials of earlier
     studies. A trial must have completed before the last ones, or there is nothing to compare with.
+
+    Where the first `FIRST_FAILURES` trials fail, the others would most likely fail too. Those that failed
+    under an earlier driver do not count: the user may have mended the cause.
 
     Args:
         search: how the sweep searches, and its limits.
@@ -57,9 +64,11 @@ class EarlyEnd:
         self._first: float | None = None
         self._trained: dict[int, Summary | None] = {}
         self._reason: Reason | None = None
+        self._failed, self._any_trained = 0, False
         for one in held:
             kept = all_hold(search.keep, one.mean)
             self.end(one.trial, one.status, one.metrics.get(self._metric), kept=kept)
+        self._failed = 0
 
     def begin(self) -> None:
         """Note that a trial begins: from the first one on, time counts."""
@@ -70,6 +79,10 @@ class EarlyEnd:
 
         One that has not `kept` the conditions of the search has trained, but is never the best.
         """
+        if status == "failed":
+            self._failed += 1
+        else:
+            self._any_trained = True
         if status == "stopped":
             self._trained[trial] = None
         elif status == "completed" and score is not None and math.isfinite(score.mean):
@@ -77,7 +90,7 @@ class EarlyEnd:
 
     def reason(self) -> Reason | None:
         """Return why no further trial begins; None if one may. Once there is a reason, it stays."""
-        self._reason = self._reason or self._time() or self._gain()
+        self._reason = self._reason or self._time() or self._failing() or self._gain()
         return self._reason
 
     def _time(self) -> Reason | None:
@@ -86,6 +99,11 @@ class EarlyEnd:
         if budget is None or self._spent + here < budget:
             return None
         return Reason(f"the budget of {in_words(budget)} was spent", " with a larger --budget")
+
+    def _failing(self) -> Reason | None:
+        if self._any_trained or self._failed < FIRST_FAILURES:
+            return None
+        return Reason(f"the first {self._failed} trials all failed", " --retry-failed")
 
     def _gain(self) -> Reason | None:
         stop, numbers = self._stop, sorted(self._trained)
@@ -131,7 +149,13 @@ def check_stop_when(search: SearchRecord) -> None:
             f"stop-when does not go with the sampler {search.sampler}: its points come in a fixed order, so "
             "the last ones say nothing of those that are left"
         )
-    if parse_stop_when(search.stop_when).gain is None and search.seeds == 1 and images_behind(search) is None:
+    gain = parse_stop_when(search.stop_when).gain
+    if gain is not None and gain >= 1 and is_fraction(search.metric):
+        raise InputError(
+            f"stop-when: given {search.stop_when!r}, but {search.metric} lies between 0 and 1; "
+            f"allowed: a gain below 1, such as {gain / 100:g}"
+        )
+    if gain is None and search.seeds == 1 and images_behind(search) is None:
         raise InputError(
             f"stop-when: given {search.stop_when!r}, but the noise of one {search.metric} is unknown; "
             "allowed: a number (gain<NUMBER for TRIALS), an accuracy as --metric, or --seeds 2 or more"

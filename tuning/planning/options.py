@@ -31,7 +31,7 @@ class SweepOptions(TypedDict, total=False):
     use_preset: bool
     sampler: str | None
     grid_points: int | None
-    scheduler: str
+    scheduler: str | None
     metric: str | None
     asha_metric: str | None
     eta: int | None

@@ -21,11 +21,11 @@ from contrasweep.tuning.planning.options import checks_arguments
 from contrasweep.tuning.planning.own_space import own_space_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import (
-    USUAL_SCHEDULER,
     check_request,
     conditions,
     default_name,
     outside,
+    usual_scheduler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import Machine, resources_for
@@ -53,7 +53,7 @@ def plan_sweep(
     use_preset: bool = False,
     sampler: str | None = None,
     grid_points: int | None = None,
-    scheduler: str = USUAL_SCHEDULER,
+    scheduler: str | None = None,
     metric: str | None = None,
     asha_metric: str | None = None,
     eta: int | None = None,
@@ -96,7 +96,9 @@ def plan_sweep(
         sampler: `curves`, `tpe`, `gp`, `cmaes`, `random`, `grid`, or one of a plug-in; by default `curves`,
             with several metrics `tpe`.
         grid_points: the number of levels into which a grid cuts each range.
-        scheduler: `asha` and `curves` stop weak trials early, `none` does not.
+        scheduler: `asha` and `curves` stop weak trials early, with `asha+curves` either does; `none` stops no
+            trial. By default `asha`; with more than four trials at once and the sampler `curves`,
+            `asha+curves`.
         metric: the metric to maximise on the validation split; accuracy by default, averaged over the groups
             of (class, bias) on biased data. Several metrics, separated by commas, give a Pareto front.
         asha_metric: the metric by which `asha` compares trials; the first metric by default.
@@ -187,6 +189,7 @@ def plan_sweep(
     resolved = {
         "trials": planned,
         "sampler": request.sampler,
+        "scheduler": scheduler or usual_scheduler(request.sampler, metrics, resources.concurrency),
         "metric": ",".join(metrics),
         "asha_metric": asha_metric,
         "rung_metric": cheap_form(asha_metric, reported),

@@ -18,6 +18,7 @@ from contrasweep.tuning.methods.metrics import (
     chosen_goals,
     goals,
     implied_settings,
+    is_fraction,
     search_metrics,
 )
 from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, whole_configurations
@@ -29,6 +30,8 @@ from contrasweep.tuning.planning.spaces import check_names, preset_beside, space
 Scheduler = Literal["asha", "curves", "asha+curves", "none"]
 DEFAULT_TRIALS = 24
 USUAL_SCHEDULER: Scheduler = "asha"
+MANY_AT_ONCE = 4
+"""With more trials at once, the model of curves stops trials too: docs/peers.md, "Both schedulers"."""
 KEEP = "--keep"
 SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
 
@@ -112,6 +115,12 @@ def check_request(
     return Request(given, remaining, planned, sampler, remarks, first)
 
 
+def usual_scheduler(sampler: str, metrics: Sequence[str], concurrency: int) -> Scheduler:
+    """Return the scheduler of a search where none is given: with many trials at once, more than `asha`."""
+    modelled = sampler == "curves" and len(metrics) == 1
+    return "asha+curves" if modelled and concurrency > MANY_AT_ONCE else USUAL_SCHEDULER
+
+
 def _usual_sampler(metric: str | None, asha_metric: str | None) -> str:
     """Return the sampler of a search where none is given: `curves` learns from the scores of one metric."""
     return "curves" if asha_metric is None and (metric is None or len(names_in(metric)) == 1) else "tpe"
@@ -167,9 +176,17 @@ def conditions(keep: Sequence[str], reported: Sequence[str]) -> tuple[Condition,
         reported: the metrics that trials of the search report.
 
     Raises:
-        InputError: one cannot be read, or names a metric that is not reported (with the nearest).
+        InputError: one cannot be read, names a metric that is not reported (with the nearest), or bounds a
+            fraction by a number that is none.
     """
-    return tuple(dict.fromkeys(parse_condition(text, reported, KEEP) for text in keep))
+    found = tuple(dict.fromkeys(parse_condition(text, reported, KEEP) for text in keep))
+    for one in found:
+        if is_fraction(one.metric) and not 0 <= one.bound <= 1:
+            raise InputError(
+                f"{KEEP} {one}: {one.metric} lies between 0 and 1; allowed: a bound between them"
+                + (f", such as {one.bound / 100:g}" if 1 < one.bound <= 100 else "")
+            )
+    return found
 
 
 def _check_metrics(given: str | None, method: str, dataset: str, settings: Experiment) -> None:

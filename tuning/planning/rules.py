@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.planning.halving import USUAL_ETA, Halving
 
@@ -14,7 +15,7 @@ class SearchRules:
     """The rules of a search in the words of `plan_sweep`, which describes them; None: it was not given.
 
     Raises:
-        InputError: a number of `halving` is too small or too large.
+        InputError: a number of `halving` is too small or too large, or two numbers of epochs are given.
     """
 
     trials: int | None = None
@@ -36,6 +37,8 @@ class SearchRules:
     def __post_init__(self) -> None:
         """Refuse what no scheduler takes, whether the rules are those of a new study or of a resumed one."""
         self.halving()
+        if self.epochs is not None and self.values.get("epochs", self.epochs) != self.epochs:
+            raise InputError(f"epochs is given twice: {self.epochs} and {self.values['epochs']}")
 
     def halving(self) -> Halving:
         """Return how `asha` is to compare trials."""

@@ -1,6 +1,6 @@
 """What a run consists of, in words and before it starts: network, images, views, batches, epochs, device."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from contrasweep.data import DatasetFacts
@@ -62,6 +62,23 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
         f"the validation split has {images} images: one of them changes the accuracy by "
         f"{1 / images:.2g}, so trials that are close cannot be told apart. More images, or --set "
         f"validation.fraction={min(0.5, 3 * share):g}, would help."
+    )
+
+
+def late_rung_in_words(rungs: Sequence[int], experiment: Experiment) -> str | None:
+    """Return a warning of early stopping that comes too late to stop a trial; None where it does not.
+
+    Args:
+        rungs: the epochs after which trials are compared.
+        experiment: of a trial.
+    """
+    epochs, warmup = experiment.epochs, experiment.schedule.warmup_epochs
+    if not rungs or min(rungs) < epochs or epochs == 1:
+        return None
+    return (
+        f"no trial is stopped early: a trial has {epochs} epochs, and is compared with others for the first "
+        f"time after the {warmup:g} epochs of warmup and one more. More --epochs, or fewer "
+        "schedule.warmup_epochs would help."
     )
 
 

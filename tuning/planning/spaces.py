@@ -7,7 +7,7 @@ A search space fits a method if every parameter is known, and none that the meth
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from contrasweep.data.own_folders import unknown_dataset
 from contrasweep.names import did_you_mean
@@ -104,7 +104,8 @@ def preset_settings(method: str, dataset: str) -> Mapping[str, Any]:
     found = preset(method, dataset.partition(":")[0])
     if found is None:
         known = [f"{one}@{other}" for one, other in available_presets() if one == method]
-        raise unknown_name("preset", f"{method}@{dataset}", known)
+        other = "A preset is for its own dataset; on others, --set gives its settings (docs/settings.md)."
+        raise InputError(f"{unknown_name('preset', f'{method}@{dataset}', known)} {other}")
     settings: Mapping[str, Any] = found["settings"]
     return settings
 
@@ -213,11 +214,22 @@ def known_settings(method: str) -> list[str]:
     return list(dict.fromkeys([*DECLARED_METHODS[method].hyperparameters, *setting_names(base)]))
 
 
+_NAMED_OTHERWISE: Final = {
+    "method": "the method is named by itself, as in `contrasweep sweep METHOD`",
+    "dataset": "name the dataset with --data",
+}
+
+
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
     """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
     known = dict.fromkeys([*known_settings(experiment.method), *experiment.hyperparameters])
     for path in values:
         if path not in known:
+            if path in _NAMED_OTHERWISE:
+                raise InputError(f"{path!r} is no setting: {_NAMED_OTHERWISE[path]}")
+            if any(path in other.hyperparameters for other in DECLARED_METHODS.values()):
+                own = ", ".join(DECLARED_METHODS[experiment.method].hyperparameters) or "none"
+                raise InputError(f"{experiment.method} has no hyperparameter {path!r}; it has: {own}")
             kind = f"setting for {experiment.method}:"
             near = did_you_mean(path, known, "setting")
             # There are some sixty settings: the nearest would be lost among them.

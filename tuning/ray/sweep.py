@@ -96,8 +96,8 @@ def sweep(
             - metric (str): what to maximise on the validation split; by default the accuracy.
             - sampler (str): what proposes configurations: "curves" (default), "tpe" (default with several
               metrics), "gp", "cmaes", "random" or "grid".
-            - scheduler (str, default "asha"): what stops weak trials early: "asha", "curves", or
-              "asha+curves"; "none" does not.
+            - scheduler (str): what stops weak trials early: "asha" (default), "curves", or "asha+curves"
+              (default with more than four trials at once); "none" does not.
             - seeds (int, default 1): how many seeds each trial trains; the mean counts.
             - concurrency (int): how many trials run at once; by default as many as there are cores.
             - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.
@@ -282,7 +282,10 @@ def _run(
     counts = searcher.counts
     if not counts.get("completed"):
         ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
-        raise SweepFailed(f"no trial of {plan.name} finished ({ended}){_why(plan, record, location)}")
+        why = _why(plan, record, location)
+        again = resume_command([plan.method], plan.name, plan.results) + " --retry-failed"
+        mended = f" Once the cause is mended, `{again}` runs them again." if counts.get("failed") else ""
+        raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")
     ended_early = searcher.ends_early
     return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
 

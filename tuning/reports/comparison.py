@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from contrasweep.data import scored_dataset
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import selected_rows, selected_runs
+from contrasweep.tuning.reports.final import differences_of, selected_rows, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
-from contrasweep.tuning.results.final_runs import main_score
+from contrasweep.tuning.results.final_runs import main_score, score_names, summarise_runs
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS
@@ -23,7 +24,19 @@ def comparison_section(studies: Sequence[StudyData]) -> Section:
     """Return the section that compares the studies; it names what makes the comparison unequal."""
     paragraphs = [budget_line(studies), *_cautions(studies)]
     figures = [_draw(studies)] if any(data.curves for data in studies) else []
-    return Section("Comparison", "\n\n".join(paragraphs), figures, [_table(studies)])
+    return Section("Comparison", "\n\n".join(paragraphs), figures, [_table(studies), *_differences(studies)])
+
+
+def _differences(studies: Sequence[StudyData]) -> list[Table]:
+    """Return how much better the first study's configuration is on the test split, seed by seed.
+
+    Nothing where studies are of several datasets, or fewer than two have final runs.
+    """
+    runs = [rows for data in studies if (rows := selected_rows(data))]
+    if len(runs) < 2 or len({scored_dataset(data.record.dataset) for data in studies}) > 1:
+        return []
+    rows = [row for own in runs for row in own]
+    return differences_of(rows, main_score(score_names(summarise_runs(rows))))
 
 
 def budget_line(studies: Sequence[StudyData]) -> str:

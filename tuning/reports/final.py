@@ -13,6 +13,7 @@ from contrasweep.tuning.results.columns import difference_note, difference_rows,
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
     FinalSummary,
+    largest_gain,
     main_score,
     score_names,
     scores_by_seed,
@@ -68,7 +69,7 @@ def final_section(data: StudyData) -> Section | None:
         unit_note(names),
     )
     score = main_score(names)
-    tables = [table, *_differences(rows, score)]
+    tables = [table, *differences_of(rows, score)]
     return Section(title, _said(data, rows, score), [_draw(rows, score, data)], tables)
 
 
@@ -79,7 +80,7 @@ def _completed(data: StudyData) -> list[Mapping[str, Any]]:
     return sorted(rows, key=lambda row: places.get(row["trial"], len(places)))
 
 
-def _differences(rows: Sequence[Mapping[str, Any]], score: str) -> list[Table]:
+def differences_of(rows: Sequence[Mapping[str, Any]], score: str) -> list[Table]:
     """Return the table that `contrasweep run` prints: the first configuration against each other encoder."""
     compared = compare_first(scores_by_seed(rows))
     listed = difference_rows(compared)
@@ -120,13 +121,10 @@ def _said(data: StudyData, rows: Sequence[Mapping[str, Any]], score: str) -> str
 
 def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
     """Say so where no configuration is better than its own untrained encoder, or too few runs tell."""
-    trials = dict.fromkeys(row["trial"] for row in rows)
-    summaries = [summarise_runs([row for row in rows if row["trial"] == trial]) for trial in trials]
-    pairs = [[one.scores[score] for one in own if score in one.scores] for own in summaries]
-    compared = [(own[0], own[1]) for own in pairs if len(own) == 2]
-    if not compared:
+    found = largest_gain(rows, score)
+    if found is None:
         return ""
-    trained, untrained = max(compared, key=lambda pair: pair[0].mean - pair[1].mean)
+    trained, untrained = found
     if min(trained.n, untrained.n) < FEW_SEEDS:
         return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
     return f" {NOT_BEATEN.capitalize()}." if trained.mean <= untrained.mean else ""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from contrasweep.tuning.methods.metrics import is_fraction
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_interval
 
@@ -86,8 +87,17 @@ def summary_columns(
         few = found is None or found.n < FEW_SEEDS
         cells[column] = mean_and_std(found)
         beside = INTERVAL if name == main else f"{INTERVAL} of {column}"
-        cells[beside] = None if few or found is None else interval_text(mean_interval(found))
+        cells[beside] = None if few or found is None else interval_text(score_interval(name, found))
     return {**cells, "n": max(one.n for one in scores.values())}
+
+
+def score_interval(score: str, found: Summary) -> tuple[float, float] | None:
+    """Return the 95 % interval of a mean score; of a fraction, the part of it between 0 and 1."""
+    interval = mean_interval(found)
+    if interval is None or not is_fraction(score):
+        return interval
+    low, high = interval
+    return max(0.0, low), min(1.0, high)
 
 
 SUMMARY_NOTE: Final = (

@@ -129,6 +129,17 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
     return found
 
 
+def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | None:
+    """Return a test score of a configuration and of its own untrained encoder, where the first gains most.
+
+    None where no configuration has both.
+    """
+    of_each = [summarise_runs(own) for own in _by_configuration(rows).values()]
+    scores = [[one.scores[score] for one in both if score in one.scores] for both in of_each]
+    pairs = [(own[0], own[1]) for own in scores if len(own) == 2]
+    return max(pairs, key=lambda pair: pair[0].mean - pair[1].mean, default=None)
+
+
 def score_names(summaries: "Sequence[FinalSummary]") -> list[str]:
     """Return the names of the scores of encoders, in their order."""
     return list(dict.fromkeys(name for one in summaries for name in one.scores))

@@ -44,7 +44,7 @@ def check_new(kind: str, name: str, folder: Path) -> None:
     _check_code(kind, name)
     check_folder(folder, "-o")
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"-o {folder} has files in it: name a folder that is empty or not there")
+        raise InputError(f"the folder {folder} has files in it: name one with -o that is empty or not there")
 
 
 def write_skeleton(kind: str, name: str, folder: Path) -> list[Path]:
