@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.store import ResultsStore
 
-Results = Annotated[str, typer.Option(help="Results folder, or any URI that pyarrow opens (s3://...).")]
+RESULTS_VARIABLE = "CONTRASWEEP_RESULTS"
+"""The variable that names the results folder for all commands of a shell."""
+
+Results = Annotated[
+    str,
+    typer.Option(envvar=RESULTS_VARIABLE, help="Results folder, or any URI that pyarrow opens (s3://...)."),
+]
 DataRoot = Annotated[
     Path | None,
     typer.Option(help="Folder of the datasets; default: $CONTRASWEEP_DATA, then the user's cache."),
