@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -261,3 +262,21 @@ def test_an_empty_folder_stays_the_same_folder(export: Command) -> None:
     assert folder.stat().st_ino == number
     assert (folder / "README.md").is_file()
     assert not [one for one in folder.iterdir() if one.name.startswith(".")]
+
+
+def test_the_card_of_one_seed_of_a_trial_has_the_controls_of_that_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = PlannedStudy(small_plan(tmp_path / "results", seeds=2))
+    for seed, start in ((0, 0.5), (1, 0.25)):
+        study.write(replace(scored((start, 0.6)), trial=0, seed=seed))
+        study.location.write(encoder_path("study-1", 0, seed), encoder_file(seed))
+    done = CliRunner().invoke(
+        app, ["export", "study-1", "--format", "torchvision", "-o", "out", "--seed", "1"]
+    )
+    assert done.exit_code == 0, done.output
+    card = Path("out/README.md").read_text()
+    assert "chose this trial (by the mean over 2 seeds)" in card
+    rows = [line for line in card.splitlines() if line.startswith(("| accuracy", "| ridge accuracy"))]
+    assert rows == ["| accuracy | 0.6 | 0.25 (n = 1) |", "| ridge accuracy | 0.6 | 0.25 (n = 1) |"]

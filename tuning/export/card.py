@@ -93,11 +93,16 @@ def _of_trial(run: Run) -> str:
     ]
     return "\n\n".join(
         [
-            "On the validation split, by which the search chose this trial, so they are optimistic. The "
+            f"On the validation split, by which the search chose this trial{_mean_of(run)}, so they are "
+            "optimistic. *Untrained* is the same network before training, with the same seed. The "
             f"test split was not read: `contrasweep run {run.study}` does that on fresh seeds.",
             _table(("score", "this run", "untrained"), rows),
         ]
     )
+
+
+def _mean_of(run: Run) -> str:
+    return f" (by the mean over {run.searched_seeds} seeds)" if run.searched_seeds > 1 else ""
 
 
 def _main_first(scores: Mapping[str, object]) -> list[str]:

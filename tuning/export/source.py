@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.compute as pc
+
 from contrasweep.given_files import read_given
 from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
@@ -12,7 +14,6 @@ from contrasweep.tuning.export.checks import is_encoder_file
 from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, snapshot_epoch
 from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, summarise_runs
 from contrasweep.tuning.results.selection import best_trials
-from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import ResultsStore, StoreError
 
@@ -31,7 +32,8 @@ class Run:
             validation split by which it was chosen.
         scores: the run's own scores by name.
         over_seeds: of final runs, the configuration's scores over all seeds; empty for a trial.
-        untrained: the scores of the untrained encoders, over the same seeds.
+        untrained: the scores of the untrained encoders, over the same seeds; of a trial, of its own seed.
+        searched_seeds: over how many seeds the search took the mean by which it chose the trial.
     """
 
     study: str
@@ -41,6 +43,7 @@ class Run:
     scores: Mapping[str, float]
     over_seeds: Mapping[str, Summary]
     untrained: Mapping[str, Summary]
+    searched_seeds: int = 1
 
 
 @dataclass(frozen=True)
@@ -150,13 +153,14 @@ def _final_run(
 def _trial_run(
     store: ResultsStore, study: str, chosen: TrialSeed, rows: Mapping[TrialSeed, dict[str, Any]]
 ) -> Run:
-    tables, record = store.tables(study), store.study(study)
-    controls = untrained_scores(tables.epochs, record, record.metric)
-    untrained = {}
-    if chosen[0] in controls:
-        name = record.metric.removeprefix("val.")
-        untrained[name] = Summary(controls[chosen[0]], None, record.seeds)
-    return Run(study, *chosen, False, _scores(rows[chosen], _VALIDATION), {}, untrained)
+    trial, seed = chosen
+    epochs = store.tables(study).epochs
+    at_start = pc.and_(pc.equal(epochs["trial"], trial), pc.equal(epochs["seed"], seed))
+    at_start = pc.and_(at_start, pc.equal(epochs["epoch"], 0))
+    before = [_scores(row, _VALIDATION) for row in epochs.filter(at_start).to_pylist()]
+    untrained = {name: Summary(score, None, 1) for own in before for name, score in own.items()}
+    scores, seeds = _scores(rows[chosen], _VALIDATION), store.study(study).seeds
+    return Run(study, *chosen, False, scores, {}, untrained, seeds)
 
 
 def _scores(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
