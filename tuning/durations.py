@@ -19,7 +19,9 @@ def in_words(seconds: float) -> str:
 
 
 def in_one_unit(seconds: float) -> str:
-    """Return `0.5 min`, `59.0 min` or `1.5 h`: minutes, or hours from one hour on."""
+    """Return `0.5 min`, `1.5 h` or `2.3 days`: minutes, hours from one hour on, days from two days on."""
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:,.1f} days"
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 

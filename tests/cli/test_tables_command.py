@@ -120,7 +120,7 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs(run: Run, tmp_pat
     assert (found["runs"], found["stored"], found["missing"]) == (15, 6, 9)
     # A stored run of 20 epochs took 8 s.
     assert found["seconds_missing"] == pytest.approx(9 * 8.0)
-    told = "6 here, 9 missing; cost on one core: 1:12, by the time that stored runs took"
+    told = "6 here, 9 missing; cost on one core: 1.2 min, by the time that stored runs took"
     assert told in run(*arguments).output
     one = json.loads(run(*arguments, "--json", "--seeds", "2").stdout)
     assert (one["runs"], one["stored"], one["missing"], one["seconds_missing"]) == (6, 6, 0, 0.0)

@@ -13,7 +13,7 @@ from contrasweep.tuning.durations import in_one_unit, in_words, on_a_clock, unit
         (61, "1 min 01 s", "1:01", "1.0 min"),
         (3599, "59 min 59 s", "59:59", "60.0 min"),
         (3600, "1 h 00 min", "1:00:00", "1.0 h"),
-        (360_000, "100 h 00 min", "100:00:00", "100.0 h"),
+        (360_000, "100 h 00 min", "100:00:00", "4.2 days"),
     ],
 )
 def test_each_form_of_a_duration(seconds: float, words: str, clock: str, one_unit: str) -> None:

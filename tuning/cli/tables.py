@@ -340,8 +340,8 @@ def _of_information(
         load_clusterings(clusterings, data_root)
     except DatasetMissing as error:
         state, why, where = DATA, str(error), f"not here: {clusterings}"
-    row = {**line, "state": state, "data": clusterings, "done": "no runs", "cost": "0:00", "why": why}
-    return row, [state, "no runs", where]
+    row = {**line, "state": state, "data": clusterings, "done": "no runs", "cost": "0.0 min", "why": why}
+    return row, [state, "facts of the data, no runs", where]
 
 
 def _short(names: list[str]) -> str:

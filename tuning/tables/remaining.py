@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrasweep.tuning.durations import on_a_clock
+from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
@@ -37,7 +37,7 @@ class Remaining:
 
 def cost_in_words(seconds: float | None) -> str:
     """Return the time that runs take on one core; `not measured` where that of an epoch is unknown."""
-    return "not measured" if seconds is None else on_a_clock(seconds)
+    return "not measured" if seconds is None else in_one_unit(seconds)
 
 
 def remaining(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> Remaining:
