@@ -53,6 +53,13 @@ def changed_plugins(versions: Mapping[str, str], names: Collection[str]) -> list
     ]
 
 
+def absent_plugins(versions: Mapping[str, str]) -> list[str]:
+    """Return the plug-ins that a study's record states, with their versions, and that are not installed."""
+    stated = [key.removesuffix(_SOURCE) for key in versions if key.endswith(_SOURCE)]
+    there = plugin_versions()
+    return [f"{name} {versions.get(name, '')}".rstrip() for name in stated if name not in there]
+
+
 def _of_plugins() -> dict[str, str]:
     return {**plugin_versions(), **{f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}}
 

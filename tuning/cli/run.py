@@ -179,12 +179,15 @@ def _configs(
     source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
 ) -> "list[BestConfig]":
     from contrasweep.tuning.planning.best_config import config_of, load_best
+    from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
 
     if _is_file(source):
         return [load_best(Path(source), data_root)]
-    selected = best_trials(ResultsStore(results), source, top, where)
+    store = ResultsStore(results)
+    refuse_absent_plugins(store.study(source))
+    selected = best_trials(store, source, top, where)
     remark_on_fewer(selected, top)
     return [config_of(trial) for trial in selected]
 

@@ -1,14 +1,34 @@
-"""Warn before other code of a plug-in follows on stored runs: together they would not be of one method.
+"""Plug-ins of stored studies: refuse to go on without them, and warn before other code of them follows.
 
-It follows when a study goes on, and when final runs of its best trials begin.
+Other code follows when a study goes on, and when final runs of its best trials begin. Together the runs would
+not be of one method.
 """
 
 import logging
 
-from contrasweep.tuning.provenance import changed_plugins
+from contrasweep.libraries import of_library
+from contrasweep.names import few
+from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ENCODERS, DECLARED_METHODS
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.provenance import absent_plugins, changed_plugins
 from contrasweep.tuning.store import StudyRecord
 
 log = logging.getLogger(__name__)
+
+
+def refuse_absent_plugins(record: StudyRecord) -> None:
+    """Raise InputError if a plug-in with the method, dataset or encoder of a study is not installed here."""
+    experiment = record.experiment
+    dataset, encoder = experiment.dataset.partition(":")[0], experiment.encoder.name
+    if (
+        record.method in DECLARED_METHODS
+        and dataset in DECLARED_DATASETS
+        and (encoder in DECLARED_ENCODERS or of_library(encoder))
+    ):
+        return
+    absent = absent_plugins(record.versions)
+    if absent:
+        raise InputError(f"study {record.name} used {few(absent)}, not installed here: install it first")
 
 
 def warn_of_other_code(record: StudyRecord, *others: str) -> None:

@@ -18,7 +18,7 @@ from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
-from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
+from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins, warn_of_other_code
 from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.planning.trial_limits import check_limits
@@ -202,6 +202,7 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
+    refuse_absent_plugins(record)
     expected = expected or Expected()
     check_count("extend", extend, least=0)
     plan = plan_of(
