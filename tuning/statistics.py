@@ -61,7 +61,8 @@ class Comparison:
         difference: `encoder` minus `reference`, over the seeds that both have.
         interval: of the mean difference, by Student's t; None with a single seed.
         p, p_holm: two-sided p value of the paired t test, and the same corrected by Holm for all comparisons
-            of the table that have `FEW_SEEDS` seeds or more; None with a single seed.
+            of the table that have `FEW_SEEDS` seeds or more. With a single seed both are None; with fewer
+            than `FEW_SEEDS`, `p_holm` is.
     """
 
     encoder: str
@@ -181,7 +182,14 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
     tested = [p for _, difference, p in found if p is not None and difference.n >= FEW_SEEDS]
     corrected: dict[float | None, float] = dict(zip(tested, holm(tested), strict=True))
     return [
-        Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(p))
+        Comparison(
+            encoder,
+            reference,
+            difference,
+            mean_interval(difference),
+            p,
+            corrected.get(p) if difference.n >= FEW_SEEDS else None,
+        )
         for reference, difference, p in found
     ]
 

@@ -181,3 +181,17 @@ def test_trials_that_failed_under_an_earlier_driver_do_not_end_a_sweep(tmp_path:
     assert early.reason() is None
     early.end(FIRST_FAILURES, "failed", None)
     assert early.reason() is None
+
+
+def test_quick_failures_do_not_end_a_sweep_whose_other_trials_still_run() -> None:
+    early = EarlyEnd(SearchRecord(trials=99, metric="val.accuracy"))
+    for _ in range(16):
+        early.begin()
+    for trial in range(FIRST_FAILURES):
+        early.end(trial, "failed", None)
+        early.begin()
+    assert early.reason() is None
+    # All but four of the others fail too.
+    for trial in range(FIRST_FAILURES, 20):
+        early.end(trial, "failed", None)
+    assert early.reason() is not None

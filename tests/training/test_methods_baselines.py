@@ -84,7 +84,7 @@ def test_the_others_have_two_views(method: str, data: PreparedData) -> None:
         ("hardneg-infonce", {"beta": -1.0}, "beta must be at least 0"),
         ("align-uniform", {"t": 0.0}, "t must be above 0"),
         ("align-uniform", {"align_weight": -1.0}, "align_weight must be at least 0"),
-        ("align-uniform", {"temperature": 0.1}, "unknown setting for align-uniform: 'temperature'"),
+        ("align-uniform", {"temperature": 0.1}, "align-uniform has no hyperparameter 'temperature'"),
         ("supcon", {"form": "outer"}, "Did you mean 'out'"),
         ("eps-infonce", {"epsilon": -0.1}, "epsilon must be at least 0"),
         ("cmc", {"positives": 0}, "positives must be at least 1"),

@@ -9,15 +9,13 @@ from contrasweep.tuning.cli.completion import complete_metrics
 from contrasweep.tuning.cli.elsewhere import send
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS as RESULTS
+from contrasweep.tuning.results.commands import RESULTS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.store import ResultsStore
-
-RESULTS_VARIABLE = "CONTRASWEEP_RESULTS"
-"""The variable that names the results folder for all commands of a shell."""
 
 Results = Annotated[
     str,

@@ -193,7 +193,7 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.best import NOT_BEATEN
+    from contrasweep.tuning.results.best import NOT_BEATEN, beats
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
     from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names
 
@@ -222,7 +222,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             hint = f"`{show_command(one.study, results)}` says why."
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     gain = largest_gain([row for one in done for row in one.rows], main_score(names))
-    if gain is not None and gain[0].mean <= gain[1].mean:
+    if gain is not None and not beats(main_score(names), gain[0].mean, gain[1].mean):
         warn(f"{NOT_BEATEN}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")

@@ -52,7 +52,8 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         help="asha (default) or curves stops weak trials early (curves uses the model of --sampler curves); "
-        "with asha+curves (default from five trials in parallel on), either does; none stops no trial."
+        "with asha+curves (default with --sampler curves and five trials or more in parallel), either does; "
+        "none stops no trial."
     ),
 ]
 Metric = Annotated[

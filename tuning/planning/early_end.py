@@ -20,12 +20,12 @@ from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import SearchRecord
 
 FIRST_FAILURES: Final = 8
-"""Where so many trials failed and none ended otherwise, no further trial begins: something is broken."""
+"""Where so many trials have failed and none has ended otherwise, no further trial begins."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why no further trial begins, and what `--extend` needs beside it to add more."""
+    """Why no further trial begins, and the options that go with `--extend` to add more."""
 
     why: str
     beside: str = ""
@@ -39,8 +39,9 @@ class EarlyEnd:
     search counts as one that never stopped. Failed trials do not count, and neither do trials of earlier
     studies. A trial must have completed before the last ones, or there is nothing to compare with.
 
-    Where the first `FIRST_FAILURES` trials fail, the others would most likely fail too. Those that failed
-    under an earlier driver do not count: the user may have mended the cause.
+    Where the first `FIRST_FAILURES` trials fail, the others would most likely fail too; with many trials at
+    once, twice as many must have failed as still run. Those that failed under an earlier driver do not count:
+    the user may have mended the cause.
 
     Args:
         search: how the sweep searches, and its limits.
@@ -64,24 +65,26 @@ class EarlyEnd:
         self._first: float | None = None
         self._trained: dict[int, Summary | None] = {}
         self._reason: Reason | None = None
-        self._failed, self._any_trained = 0, False
+        self._open, self._failed, self._any_trained = 0, 0, False
         for one in held:
             kept = all_hold(search.keep, one.mean)
             self.end(one.trial, one.status, one.metrics.get(self._metric), kept=kept)
-        self._failed = 0
+        self._open, self._failed = 0, 0
 
     def begin(self) -> None:
         """Note that a trial begins: from the first one on, time counts."""
         self._first = self._clock() if self._first is None else self._first
+        self._open += 1
 
     def end(self, trial: int, status: str, score: Summary | None, *, kept: bool = True) -> None:
         """Note how a trial ended; a completed one has a final score over its seeds.
 
         One that has not `kept` the conditions of the search has trained, but is never the best.
         """
+        self._open -= 1
         if status == "failed":
             self._failed += 1
-        else:
+        elif status in ("completed", "stopped"):
             self._any_trained = True
         if status == "stopped":
             self._trained[trial] = None
@@ -101,7 +104,7 @@ class EarlyEnd:
         return Reason(f"the budget of {in_words(budget)} was spent", " with a larger --budget")
 
     def _failing(self) -> Reason | None:
-        if self._any_trained or self._failed < FIRST_FAILURES:
+        if self._any_trained or self._failed < max(FIRST_FAILURES, 2 * self._open):
             return None
         return Reason(f"the first {self._failed} trials all failed", " --retry-failed")
 
@@ -153,10 +156,10 @@ def check_stop_when(search: SearchRecord) -> None:
     if gain is not None and gain >= 1 and is_fraction(search.metric):
         raise InputError(
             f"stop-when: given {search.stop_when!r}, but {search.metric} lies between 0 and 1; "
-            f"allowed: a gain below 1, such as {gain / 100:g}"
+            "allowed: a gain below 1" + (f", such as {gain / 100:g}" if gain < 100 else "")
         )
     if gain is None and search.seeds == 1 and images_behind(search) is None:
         raise InputError(
             f"stop-when: given {search.stop_when!r}, but the noise of one {search.metric} is unknown; "
-            "allowed: a number (gain<NUMBER for TRIALS), an accuracy as --metric, or --seeds 2 or more"
+            "allowed: a number (gain<NUMBER for TRIALS), --metric accuracy, or --seeds 2 or more"
         )

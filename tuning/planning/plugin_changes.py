@@ -28,7 +28,10 @@ def refuse_absent_plugins(record: StudyRecord) -> None:
         return
     absent = absent_plugins(record.versions)
     if absent:
-        raise InputError(f"study {record.name} used {few(absent)}, not installed here: install it first")
+        raise InputError(
+            f"study {record.name} needs a plug-in that is not installed here; "
+            f"when it began there were {few(absent)}"
+        )
 
 
 def warn_of_other_code(record: StudyRecord, *others: str) -> None:

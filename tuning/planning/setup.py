@@ -76,9 +76,9 @@ def late_rung_in_words(rungs: Sequence[int], experiment: Experiment) -> str | No
     if not rungs or min(rungs) < epochs or epochs == 1:
         return None
     return (
-        f"no trial is stopped early: a trial has {epochs} epochs, and is compared with others for the first "
-        f"time after the {warmup:g} epochs of warmup and one more. More --epochs, or fewer "
-        "schedule.warmup_epochs would help."
+        f"no trial is stopped early: a trial has {epochs} epochs, and is compared with others only after "
+        f"these, because the learning rate rises for {warmup:g} epochs. More --epochs, fewer "
+        "schedule.warmup_epochs or --grace would help."
     )
 
 

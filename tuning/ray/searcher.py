@@ -189,6 +189,7 @@ class StoreSearcher(Searcher):
                 return
         self.study.fail(proposal.number)
         self._early.begin()
+        self._early.end(proposal.number, "refused", None)
         self._tracker.begin(proposal.number, 0)
         self._tracker.end(proposal.number, "failed", None)
 

@@ -97,7 +97,7 @@ def sweep(
             - sampler (str): what proposes configurations: "curves" (default), "tpe" (default with several
               metrics), "gp", "cmaes", "random" or "grid".
             - scheduler (str): what stops weak trials early: "asha" (default), "curves", or "asha+curves"
-              (default with more than four trials at once); "none" does not.
+              (default with the sampler "curves" and more than four trials at once); "none" does not.
             - seeds (int, default 1): how many seeds each trial trains; the mean counts.
             - concurrency (int): how many trials run at once; by default as many as there are cores.
             - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.
@@ -226,7 +226,9 @@ def resume_sweep(
     check_limits(**limits)
     counted = {"stop_from": plan.search.trials - extend} if extend else {}
     plan = plan.with_search(**limits, **counted)
-    check_stop_when(plan.search)
+    if stop_when is not None:
+        # A stored condition was checked by the version that took it.
+        check_stop_when(plan.search)
     plan = _keeping(plan, keep_weights, storage)
     warn_of_other_code(record, record.require_search().sampler)
     with following(progress) as show:

@@ -28,7 +28,7 @@ def comparison_section(studies: Sequence[StudyData]) -> Section:
 
 
 def _differences(studies: Sequence[StudyData]) -> list[Table]:
-    """Return how much better the first study's configuration is on the test split, seed by seed.
+    """Return how much better the first of the studies with final runs is on the test split, seed by seed.
 
     Nothing where studies are of several datasets, or fewer than two have final runs.
     """

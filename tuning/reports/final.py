@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import NOT_BEATEN
+from contrasweep.tuning.results.best import NOT_BEATEN, beats
 from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title, unit_note
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
@@ -127,7 +127,7 @@ def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
     trained, untrained = found
     if min(trained.n, untrained.n) < FEW_SEEDS:
         return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
-    return f" {NOT_BEATEN.capitalize()}." if trained.mean <= untrained.mean else ""
+    return f" {NOT_BEATEN.capitalize()}." if not beats(score, trained.mean, untrained.mean) else ""
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], score: str, data: StudyData) -> go.Figure:

@@ -1,6 +1,7 @@
 """The commands that messages and pages suggest."""
 
 import math
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 RESULTS: Final = "results"
 """The results folder that commands use where none is given."""
+
+RESULTS_VARIABLE: Final = "CONTRASWEEP_RESULTS"
+"""The variable that names another one for all commands of a shell."""
 
 _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
     "given": "--set",
@@ -89,7 +93,8 @@ def _yaml(value: Any) -> str:
 
 def results_option(results: str) -> str:
     """Return the `--results` option that a suggested command needs; empty for the default folder."""
-    return "" if results == RESULTS else f" --results {shlex.quote(results)}"
+    usual = results == RESULTS and RESULTS_VARIABLE not in os.environ
+    return "" if usual else f" --results {shlex.quote(results)}"
 
 
 def best_command(study: str, results: str, file: str = "best.yaml") -> str:

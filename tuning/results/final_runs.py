@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contrasweep.notebook_tables import html_table
+from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.columns import (
     SUMMARY_NOTE,
     difference_note,
@@ -137,7 +138,7 @@ def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | 
     of_each = [summarise_runs(own) for own in _by_configuration(rows).values()]
     scores = [[one.scores[score] for one in both if score in one.scores] for both in of_each]
     pairs = [(own[0], own[1]) for own in scores if len(own) == 2]
-    return max(pairs, key=lambda pair: pair[0].mean - pair[1].mean, default=None)
+    return max(pairs, key=lambda pair: merit(score, pair[0].mean) - merit(score, pair[1].mean), default=None)
 
 
 def score_names(summaries: "Sequence[FinalSummary]") -> list[str]:

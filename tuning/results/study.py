@@ -148,7 +148,10 @@ class StudyData:
                 yield "The best trial does not beat the untrained encoder."
             yield ties_in_words(self.record, self.final_scores)
         if len(self.search.metrics) > 1:
-            yield f"The study weighs {len(self.search.metrics)} metrics; the first gives this order."
+            yield (
+                f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come "
+                "first, then the others, both by the first metric."
+            )
         error = common_error([one.error for one in self.trials])
         yield "" if error is None else f"Failed: {error}."
         yield resume_hint(self.record.method, self.name, self.results, self.state)

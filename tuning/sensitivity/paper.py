@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ENDINGS = (".pdf", ".png")
 COLUMNS = 3
 TICKS = 4
+NEARLY = 1e-9
 
 
 def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
@@ -115,8 +116,11 @@ def _draw_marginal(axes: "Axes", curve: Marginal, colour: str) -> None:
 def log_ticks(low: float, high: float) -> list[float]:
     """Return at most `TICKS` round numbers from `low` to `high`, about evenly spaced on a logarithmic axis.
 
-    They are powers of ten; of less than two, 2 and 5 times these too; of less than two of all, both ends.
+    They are powers of ten. If fewer than two of these lie there, they are 1, 2 and 5 times powers of ten; if
+    fewer than two of those do, both ends.
     """
+    # The ends of a range come from their logarithms, and are inexact.
+    least, most = low * (1 - NEARLY), high * (1 + NEARLY)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
         # Read as a decimal, because 10.0**-3 * 2 is not 0.002.
@@ -124,7 +128,7 @@ def log_ticks(low: float, high: float) -> list[float]:
             tick
             for power in powers
             for factor in factors
-            if low <= (tick := float(f"{factor}e{power}")) <= high
+            if least <= (tick := float(f"{factor}e{power}")) <= most
         ]
         if len(found) > 1:
             return found[:: math.ceil(len(found) / TICKS)]

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -142,7 +143,11 @@ def _other_tags(run: TrackedRun, held: Any) -> set[str]:
 
 
 def _is_same(there: float | None, value: float) -> bool:
-    return there == value or (there is not None and math.isnan(there) and math.isnan(value))
+    if there is None:
+        return False
+    # A database holds the largest number in place of infinity.
+    held = max(-sys.float_info.max, min(sys.float_info.max, value))
+    return there in (value, held) or (math.isnan(there) and math.isnan(value))
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import pyarrow as pa
 from torch import Tensor
 
 from contrasweep.tuning.results.best import NOT_BEATEN
-from contrasweep.tuning.results.columns import INTERVAL, score_in_words
+from contrasweep.tuning.results.columns import INTERVAL, score_in_words, score_interval
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std
-from contrasweep.tuning.statistics import FEW_SEEDS, Summary, mean_interval, summarise
+from contrasweep.tuning.statistics import FEW_SEEDS, Summary, summarise
 from contrasweep.tuning.transfer.measure import Clustering, Measurement
 from contrasweep.tuning.transfer.plan import shots_in_words
 
@@ -47,7 +47,7 @@ class Cell:
     @property
     def interval(self) -> Interval | None:
         """The interval of the mean of the main score (Student's t); None with too few values for one."""
-        return interval_of(self.trained[self.score])
+        return interval_of(self.score, self.trained[self.score])
 
     @property
     def class_accuracy(self) -> list[float | None]:
@@ -65,8 +65,8 @@ class Cell:
             "shots": shots_in_words(self.shots),
             "over": self.over,
             "score": self.score,
-            "trained": {name: _content(one) for name, one in self.trained.items()},
-            "untrained": {name: _content(one) for name, one in self.untrained.items()},
+            "trained": {name: _content(name, one) for name, one in self.trained.items()},
+            "untrained": {name: _content(name, one) for name, one in self.untrained.items()},
         }
         if detail:
             found |= {"class_accuracy": self.class_accuracy, "confusion": self.confusion.tolist()}
@@ -126,7 +126,7 @@ def summarised_clusters(found: Iterable[Clustering]) -> list[dict[str, Any]]:
             "dataset": dataset,
             **{
                 state: {
-                    name: _content(summary)
+                    name: _content(name, summary)
                     for name in own[0].scores
                     if (summary := summarise(one.scores[name] for one in own if one.trained == trained))
                 }
@@ -169,9 +169,9 @@ def measurement_rows(measurements: Sequence[Measurement]) -> pa.Table:
     )
 
 
-def interval_of(summary: Summary) -> Interval | None:
-    """Return the interval of a mean; None of fewer than `FEW_SEEDS` values."""
-    return mean_interval(summary) if summary.n >= FEW_SEEDS else None
+def interval_of(score: str, summary: Summary) -> Interval | None:
+    """Return the interval of a mean score; None of fewer than `FEW_SEEDS` values."""
+    return score_interval(score, summary) if summary.n >= FEW_SEEDS else None
 
 
 def _cell(
@@ -224,5 +224,6 @@ def _row(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _content(summary: Summary) -> dict[str, Any]:
-    return {"mean": summary.mean, "std": summary.std, "n": summary.n, "interval": interval_of(summary)}
+def _content(score: str, summary: Summary) -> dict[str, Any]:
+    interval = interval_of(score, summary)
+    return {"mean": summary.mean, "std": summary.std, "n": summary.n, "interval": interval}
