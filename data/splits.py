@@ -220,9 +220,14 @@ def with_subset(family: DatasetFamily) -> DatasetFamily:
         sizes = kept.get("images", spec.train_size), kept.get("test_images", spec.test_size)
         name = cut.full_name(options) if kept else spec.name
         unlabelled = spec.unlabelled_size if spec.has_labels else sizes[0]
-        cut_alone = spec.cut and "images" not in kept
-        sized = replace(spec, name=name, train_size=sizes[0], test_size=sizes[1], cut=cut_alone)
-        return replace(sized, unlabelled_size=unlabelled)
+        return replace(
+            spec,
+            name=name,
+            train_size=sizes[0],
+            test_size=sizes[1],
+            unlabelled_size=unlabelled,
+            cut=spec.cut and "images" not in kept,
+        )
 
     def check(root: Path, options: Options) -> None:
         family.check(root, _without(options))

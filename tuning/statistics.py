@@ -179,17 +179,10 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
         difference = seed_by_seed(of_encoder, of_reference)
         if difference is not None:
             found.append((reference, difference, _paired_p(pairs, difference)))
-    tested = [p for _, difference, p in found if p is not None and difference.n >= FEW_SEEDS]
-    corrected: dict[float | None, float] = dict(zip(tested, holm(tested), strict=True))
+    tested = {one: p for one, difference, p in found if p is not None and difference.n >= FEW_SEEDS}
+    corrected = dict(zip(tested, holm([*tested.values()]), strict=True))
     return [
-        Comparison(
-            encoder,
-            reference,
-            difference,
-            mean_interval(difference),
-            p,
-            corrected.get(p) if difference.n >= FEW_SEEDS else None,
-        )
+        Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(reference))
         for reference, difference, p in found
     ]
 

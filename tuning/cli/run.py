@@ -209,20 +209,21 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         )
         return
     names = score_names(summaries)
+    main = main_score(names)
     if all(one.held == len(one.rows) + one.failed for one in done):
         remark(f"Nothing was left to train: the store held all {counted(len(every.rows), 'run')}.")
     print_rows(
         f"{every.study}: mean ± sample standard deviation over fresh seeds",
-        [summary_columns(row.encoder, row.scores, names, main_score(names)) for row in summaries],
+        [summary_columns(row.encoder, row.scores, names, main) for row in summaries],
         footer=" ".join(filter(None, [SUMMARY_NOTE, unit_note(names)])),
     )
-    _print_differences(compared, main_score(names))
+    _print_differences(compared, main)
     for one in done:
         if one.failed:
             hint = f"`{show_command(one.study, results)}` says why."
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
-    gain = largest_gain([row for one in done for row in one.rows], main_score(names))
-    if gain is not None and not beats(main_score(names), gain[0].mean, gain[1].mean):
+    gain = largest_gain(every.rows, main)
+    if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
         warn(f"{NOT_BEATEN}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")

@@ -334,14 +334,15 @@ def _of_information(
     """Return the same for a figure of clusterings, which needs their file and no run."""
     from contrasweep.data import DatasetMissing, load_clusterings
     from contrasweep.tuning.tables.plan import DATA, RUNS
+    from contrasweep.tuning.tables.remaining import cost_in_words
 
     state, why, where = RUNS, "", clusterings
     try:
         load_clusterings(clusterings, data_root)
     except DatasetMissing as error:
         state, why, where = DATA, str(error), f"not here: {clusterings}"
-    row = {**line, "state": state, "data": clusterings, "done": "no runs", "cost": "0.0 min", "why": why}
-    return row, [state, "facts of the data, no runs", where]
+    known = {"state": state, "data": clusterings, "done": "no runs", "cost": cost_in_words(0), "why": why}
+    return {**line, **known}, [state, "facts of the data, no runs", where]
 
 
 def _short(names: list[str]) -> str:

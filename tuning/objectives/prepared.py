@@ -35,7 +35,7 @@ from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiv
 from contrasweep.models.encoders.weights import load_weights, read_weights
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.errors import InputError, told_to_user
-from contrasweep.tuning.experiment import EncoderSettings, Experiment
+from contrasweep.tuning.experiment import EncoderSettings, Experiment, ValidationSettings
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 CHUNK = 1024
@@ -344,28 +344,29 @@ def refuse_other_data(experiment: Experiment, spec: DatasetFacts) -> None:
 def _prepare_images(
     experiment: Experiment, spec: DatasetSpec, data_root: Path | None, device: torch.device
 ) -> PreparedData:
-    held_out = experiment.validation
-    assert held_out.split != "folds", "checked when the experiment was resolved"
-    loaded = load_training(
-        experiment.dataset, data_root, held_out.fraction, held_out.seed, split=held_out.split, device=device
-    )
+    cut = cut_of(experiment.validation)
+    loaded = load_training(experiment.dataset, data_root, **cut, device=device)
     train = loaded.train
     validation, report = _halved(loaded.validation, experiment)
     if not spec.has_labels:
         return PreparedData(spec, train, validation, None, None, device, report=report)
-    labelled = train.labelled()
     if experiment.probes.images == "uncut":
-        labelled = load_uncut(
-            experiment.dataset,
-            data_root,
-            held_out.fraction,
-            held_out.seed,
-            split=held_out.split,
-            device=device,
-        )
+        labelled = load_uncut(experiment.dataset, data_root, **cut, device=device)
+    else:
+        labelled = train.labelled()
     order = numpy_generator("probe-rows", experiment.dataset).permutation(len(labelled))
     rows = torch.from_numpy(order[: experiment.probes.epoch_rows]).to(device)
     return PreparedData(spec, train, validation, labelled, labelled.subset(rows), device, report=report)
+
+
+def cut_of(held_out: ValidationSettings) -> dict[str, Any]:
+    """Return how a validation split is cut, as `data.load_training` and `data.load_uncut` take it."""
+    assert held_out.split != "folds", "checked when the experiment was resolved"
+    return {
+        "validation_fraction": held_out.fraction,
+        "split_seed": held_out.seed,
+        "split": held_out.split,
+    }
 
 
 def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSpec | TransductiveSpec:

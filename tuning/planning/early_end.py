@@ -79,7 +79,8 @@ class EarlyEnd:
     def end(self, trial: int, status: str, score: Summary | None, *, kept: bool = True) -> None:
         """Note how a trial ended; a completed one has a final score over its seeds.
 
-        One that has not `kept` the conditions of the search has trained, but is never the best.
+        One that has not `kept` the conditions of the search has trained, but is never the best. One whose
+        values do not go together is "refused": it says nothing of the others.
         """
         self._open -= 1
         if status == "failed":

@@ -70,7 +70,7 @@ def final_section(data: StudyData) -> Section | None:
     )
     score = main_score(names)
     tables = [table, *differences_of(rows, score)]
-    return Section(title, _said(data, rows, score), [_draw(rows, score, data)], tables)
+    return Section(title, _said(data, rows, score), [_draw(rows, score)], tables)
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
@@ -127,10 +127,10 @@ def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
     trained, untrained = found
     if min(trained.n, untrained.n) < FEW_SEEDS:
         return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
-    return f" {NOT_BEATEN.capitalize()}." if not beats(score, trained.mean, untrained.mean) else ""
+    return "" if beats(score, trained.mean, untrained.mean) else f" {NOT_BEATEN.capitalize()}."
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], score: str, data: StudyData) -> go.Figure:
+def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
     figure = go.Figure()
     groups = scores_by_seed(rows)
     for i, (encoder, by_seed) in enumerate(groups.items()):

@@ -1,6 +1,6 @@
 """Select the best trials of a stored study, by their scores on the validation split."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,9 +153,7 @@ def best_trials(
     kept = _keeping(done, conditions)
     if not kept:
         raise SweepFailed(none_keeps_in_words(study, done, conditions))
-    merits = {one.trial: _merits(search.metrics, one) for one in kept}
-    places = {trial: place for place, trial in enumerate(ranked(merits))}
-    kept.sort(key=lambda one: places[one.trial])
+    kept = _in_order(search.metrics, kept)
     front = _front(search.metrics, kept)
     taken = kept[: (len(front) or 1) if top is None else top]
     controls = untrained_scores(tables.epochs, record, record.metric)
@@ -226,11 +224,14 @@ def best_completed(trials: pa.Table, record: StudyRecord) -> tuple[int, float] |
         trials: the study's table of trials.
         record: its record.
     """
-    merits = {one.trial: _merits(record.require_search().metrics, one) for one in _candidates(trials, record)}
-    if not merits:
-        return None
-    first = ranked(merits)[0]
-    return first, merit(record.metric, merits[first][0])
+    first = next(iter(_in_order(record.require_search().metrics, _candidates(trials, record))), None)
+    return None if first is None else (first.trial, first.metrics[record.metric].mean)
+
+
+def ranked_trials(trials: pa.Table, record: StudyRecord) -> list[int]:
+    """Return the completed trials of a search by number, in the order of `best_trials`."""
+    metrics = record.require_search().metrics
+    return [one.trial for one in _in_order(metrics, _candidates(trials, record))]
 
 
 def final_scores(store: ResultsStore, study: str) -> dict[int, float]:
@@ -338,6 +339,13 @@ def _front(metrics: Sequence[str], candidates: Sequence[TrialOutcome]) -> frozen
         return frozenset()
     points = [_merits(metrics, one) for one in candidates]
     return frozenset(candidates[place].trial for place in pareto_front(points))
+
+
+def _in_order(metrics: Sequence[str], candidates: Iterable[TrialOutcome]) -> list[TrialOutcome]:
+    """Return trials, the best first."""
+    by_number = {one.trial: one for one in candidates}
+    merits = {number: _merits(metrics, one) for number, one in by_number.items()}
+    return [by_number[number] for number in ranked(merits)]
 
 
 def _merits(metrics: Sequence[str], one: TrialOutcome) -> list[float]:

@@ -16,13 +16,13 @@ from contrasweep.names import counted, few
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
-from contrasweep.tuning.experiment.conditions import all_hold, in_words
-from contrasweep.tuning.results.best import beats, best_name, merit, ranked
+from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.results.best import beats, best_name, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns
-from contrasweep.tuning.results.selection import no_best_in_words, ties_in_words
+from contrasweep.tuning.results.selection import no_best_in_words, ranked_trials, ties_in_words
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
@@ -211,19 +211,8 @@ class StudyData:
 
         They have completed with all metrics of the search, and keep its conditions.
         """
-        metrics = self.search.metrics
-        found = {
-            trial.number: trial
-            for trial in self.trials
-            if trial.status == "completed" and trial.metrics.keys() >= set(metrics) and self._keeps(trial)
-        }
-        merits = {
-            number: [merit(name, trial.metrics[name]) for name in metrics] for number, trial in found.items()
-        }
-        return TrialResults(found[number] for number in ranked(merits))
-
-    def _keeps(self, trial: TrialResult) -> bool:
-        return all_hold(self.search.keep, trial.metrics.get)
+        by_number = {trial.number: trial for trial in self.trials}
+        return TrialResults(by_number[number] for number in ranked_trials(self.rows, self.record))
 
     @property
     def candidates_in_words(self) -> str:

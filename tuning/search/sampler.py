@@ -197,8 +197,7 @@ class SpaceSampler(BaseSampler):
             return self._draw(inner, study, trial)
         others = (t for t in study.get_trials(deepcopy=False) if t.number != trial.number)
         tried = {frozenset(t.params.items()) for t in others}
-        finite = self._space.is_finite
-        left = self._untried(tried) if finite else self._altered(inner, seed, study, trial)
+        left = self._untried(tried) if self._space.is_finite else self._altered(inner, seed, study, trial)
         second_best: dict[str, Any] | None = None
         for drawn in chain(self._draws(inner, study, trial), left):
             possible = self._possible(self._space.complete(drawn))

@@ -100,10 +100,11 @@ class MlflowTracker:
         for chunk in _chunks(params, MOST_PARAMS):
             self._client.log_batch(place, params=chunk)
         if changed or metrics or params:
-            if ERROR in held.data.tags and ERROR not in _tags(run):
+            tags = _tags(run)
+            if ERROR in held.data.tags and ERROR not in tags:
                 self._client.delete_tag(place, ERROR)
             # Last: a run with its tags is whole.
-            self._client.log_batch(place, tags=[RunTag(name, text) for name, text in _tags(run).items()])
+            self._client.log_batch(place, tags=[RunTag(name, text) for name, text in tags.items()])
         if changed and run.status == "running":
             self._client.update_run(place, status="RUNNING")
         elif changed:

@@ -23,7 +23,7 @@ from contrasweep.data.own_folders import EXTENSIONS
 from contrasweep.data.sources.listed_images import names_below
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives.prepared import refuse_other_data, spec_for
+from contrasweep.tuning.objectives.prepared import cut_of, refuse_other_data, spec_for
 from contrasweep.tuning.transfer.tasks import of_several_views, test_images
 
 
@@ -114,22 +114,14 @@ def validation_images(experiment: Experiment, data_root: Path | None) -> ImageSe
         InputError: the experiment holds none out, or is about images of another revision or several views.
         DatasetMissing: the files of the dataset are not in place.
     """
-    held_out = experiment.validation
     with told_to_user():
         check_available(experiment.dataset, data_root)
         spec = spec_for(experiment, data_root)
         refuse_other_data(experiment, spec)
         if not isinstance(spec, DatasetSpec):
             raise of_several_views(experiment.dataset)
-        assert held_out.split != "folds", "checked when the experiment was resolved"
-        found = load_training(
-            experiment.dataset,
-            data_root,
-            held_out.fraction,
-            held_out.seed,
-            split=held_out.split,
-            placement="stream",
-        ).validation
+        cut = cut_of(experiment.validation)
+        found = load_training(experiment.dataset, data_root, **cut, placement="stream").validation
     if found is None:
         raise InputError(f"the run holds no image of {experiment.dataset} out: validation.fraction is 0")
     return _image_set(found, spec, "validation")
