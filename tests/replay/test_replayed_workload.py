@@ -1,5 +1,7 @@
 """The surrogate of a recording, its noise, and searches compared on it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,33 @@ def test_a_surrogate_that_errs_by_more_than_a_seed_is_warned_of(workload: Worklo
     few = Workload.of(recorded(count=20, noise=0.0001, again=20))
     (warning,) = warnings_of(few)
     assert "errs by more than a seed does" in warning
+    told = warnings_of(Workload.of(recorded(again=4)))
+    assert any("4 trials ran on two seeds" in line for line in told)
+
+
+@pytest.mark.parametrize("again", [2, 3, 40])
+def test_drawn_noise_varies_as_seeds_do(again: int) -> None:
+    """On the logistic scale, where the noise is drawn, the final score's variance is that of its sample."""
+    recording = recorded(again=again)
+    held = Workload.of(recording)
+    one, other = (
+        recording.spread_out(scores[:again])[:, -1] for scores in (recording.scores, recording.again)
+    )
+    logits = [recording.spread_out(np.full((1, EPOCHS + 1), final))[0, -1] for final in _finals(held)]
+    assert np.std(logits) == pytest.approx(np.std(one - other, ddof=1) / np.sqrt(2), rel=0.15)
+
+
+def _finals(workload: Workload) -> list[float]:
+    values, rng = {"kernel": "cosine", "lr": 0.1}, np.random.default_rng(0)
+    return [workload.run(values, rng).final for _ in range(600)]
+
+
+def test_the_score_of_a_single_search_has_no_interval(workload: Workload) -> None:
+    searches = searches_of(settings_of("random", "none"))
+    (alone,) = compare(searches, workload, workers=2, budget=4 * EPOCHS, seeds=1)
+    assert "±" not in rows_of([alone])[0]["after 100%"]
+    several = replace(alone, chosen=np.vstack([alone.chosen, np.full_like(alone.chosen, np.nan)]))
+    assert "±" not in rows_of([several])[0]["after 100%"]
 
 
 def test_trials_that_all_score_alike_before_they_learn_tie() -> None:

@@ -270,6 +270,18 @@ def test_whole_numbers_of_a_wide_range_are_all_proposed() -> None:
     assert min(abs(one - 333) for one in tried) <= 2
 
 
+def test_the_neighbours_of_the_best_trials_are_whole_configurations() -> None:
+    """A whole number decides whether `crop` is active: no neighbour makes it so without a value."""
+    numbers = {"int": [0, 6], "default": 3}
+    crop = {"uniform": [0.1, 0.9], "default": 0.4, "when": {"padding": [0, 2, 4, 6]}}
+    space = Space.parse({"padding": numbers, "crop": crop, "lr": {"log": [0.01, 1.0], "default": 0.1}})
+    study = SearchStudy(space, sampler="curves", epochs=EPOCHS, trials=40, seed=4)
+    for _ in range(40):
+        values = (trial := study.ask()).values
+        assert set(values) == set(space.active(values))
+        study.complete(trial.number, float(values.get("crop", 0.5)) - 0.2 * abs(int(values["padding"]) - 2))
+
+
 @pytest.mark.parametrize("z", [-40.0, -29.0, -7.0, -5.9, -1.0, 0.0, 3.0])
 def test_expected_improvement_is_the_integral_also_where_it_is_tiny(z: float) -> None:
     deviation = 0.3

@@ -10,10 +10,17 @@ from typer.testing import CliRunner
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.enqueued import read_configurations, whole_configurations
 from contrasweep.tuning.planning.request import check_request
 from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.stability.pools import common_parameters, paired_pools
+
+
+def any_of(*methods: str):
+    """All configurations can be run."""
+    return dict.fromkeys(methods, lambda _: True)
+
 
 FIRST = Space.parse(
     {
@@ -43,7 +50,7 @@ def test_common_parameters_have_the_values_that_all_allow() -> None:
 
 
 def test_configurations_agree_in_what_is_common_and_fill_the_ranges() -> None:
-    pools = paired_pools({"a": FIRST, "b": SECOND}, 32, seed=0)
+    pools = paired_pools({"a": FIRST, "b": SECOND}, 32, 0, any_of("a", "b"))
     for one, other in zip(pools["a"], pools["b"], strict=True):
         assert (one["lr"], one["flip"]) == (other["lr"], other["flip"])
     assert whole_configurations(pools["a"], FIRST)
@@ -55,9 +62,20 @@ def test_configurations_agree_in_what_is_common_and_fill_the_ranges() -> None:
 
 
 def test_the_seed_decides() -> None:
+    spaces, possible = {"a": FIRST, "b": SECOND}, any_of("a", "b")
+    assert paired_pools(spaces, 8, 1, possible) == paired_pools(spaces, 8, 1, possible)
+    assert paired_pools(spaces, 8, 1, possible) != paired_pools(spaces, 8, 2, possible)
+    assert len(paired_pools(spaces, 8, -1, possible)["a"]) == 8
+
+
+def test_what_one_method_cannot_run_is_left_out_for_all() -> None:
     spaces = {"a": FIRST, "b": SECOND}
-    assert paired_pools(spaces, 8, seed=1) == paired_pools(spaces, 8, seed=1)
-    assert paired_pools(spaces, 8, seed=1) != paired_pools(spaces, 8, seed=2)
+    possible = {"a": lambda _: True, "b": lambda values: values["clusters"] <= 6}
+    whole, pools = paired_pools(spaces, 64, 0, any_of("a", "b")), paired_pools(spaces, 12, 0, possible)
+    rows = [row for row, one in enumerate(whole["b"]) if one["clusters"] <= 6][:12]
+    assert pools == {name: [whole[name][row] for row in rows] for name in spaces}
+    with pytest.raises(InputError, match="of 512 configurations of a, b, 0 can be run, and 8 are wanted"):
+        paired_pools(spaces, 8, 0, {"a": lambda _: True, "b": lambda _: False})
 
 
 def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
@@ -86,6 +104,24 @@ def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:
     results = ["--results", str(tmp_path / "results"), "--dry-run"]
     planned = CliRunner().invoke(app, [*shlex.split(sweeps[0])[1:], *results])
     assert planned.exit_code == 0, planned.output
+
+
+def test_more_clusters_than_images_are_not_proposed(tmp_path: Path) -> None:
+    """The space of PCL reaches to 25,000 clusters, and `digits` has 1,800 images."""
+    done = CliRunner().invoke(app, ["pool", "pcl", "--data", "digits", "--size", "16", "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    (command,) = [line for line in done.output.splitlines() if line.startswith("contrasweep ")]
+    results = ["--results", str(tmp_path / "results"), "--dry-run"]
+    planned = CliRunner().invoke(app, [*shlex.split(command)[1:], *results])
+    assert planned.exit_code == 0, planned.output
+
+
+def test_a_finite_space_repeats_itself_and_says_so(tmp_path: Path) -> None:
+    given = ["temperature=0.1", "optimizer.lr=0.1", "views.min_crop=0.5"]
+    words = [word for one in given for word in ("--set", one)]
+    done = CliRunner().invoke(app, ["pool", "infonce", "--size", "8", "-o", str(tmp_path), *words])
+    assert done.exit_code == 0, done.output
+    assert "of its 8 configurations are different" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
 from contrasweep.tuning.stability.pool_file import read_pool_file, write_tried
-from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, sentences
+from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, score_rows, sentences
 from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.stability.variance import variance_parts
 from tests.stability.invented import tried
@@ -153,6 +153,26 @@ def test_the_same_split_is_told() -> None:
     assert not any("optimistic" in line for line in sentences(halved))
     assert any("optimistic" in line for line in sentences(whole))
     assert claim_rows(halved)[0]["stable from"] == "not by 12"
+
+
+@pytest.mark.parametrize(("budgets", "told"), [([1, 4, 24], "not by 4"), ([24], "not computed")])
+def test_nothing_is_said_of_budgets_that_were_not_computed(budgets: list[int], told: str) -> None:
+    pools = tried("a", SPREAD), tried("b", SPREAD, untrained=0.9)
+    found = analyse(pools, claims_of((), [("a", "a"), ("b", "b")]), budgets, subsets=100, seed=-1)
+    assert claim_rows(found)[0]["stable from"] == told
+    assert score_rows(found)[1]["beats untrained from"] == told
+
+
+def test_a_tie_of_the_whole_pools_keeps_tau_below_one() -> None:
+    """Two methods are always alike, and a third is always better: all rankings are the same."""
+    found = judged(tried("a", SPREAD), tried("b", SPREAD), tried("c", SPREAD + 1))
+    assert found.ranking is not None
+    assert found.ranking.same == pytest.approx(np.ones(len(BUDGETS)))
+    assert found.ranking.tau == pytest.approx(np.full(len(BUDGETS), 2 / 3))
+    assert any(
+        "ranking of the whole pools ties 1 pair of methods, so Kendall's tau is at most 0.67" in line
+        for line in sentences(found)
+    )
 
 
 def test_a_file_keeps_pools(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def write(
     folder: Path, method: str, gain: float, *others: Run, name: str = "", seed: int = 0, **fields: Any
 ) -> None:
     """Write a study whose defaults would win, were they not left out, and ten trials."""
+    fields["search"] = {"sampler": "random", **fields.get("search", {})}
     record = make_record(name or method, space=SPACE, metrics=METRICS, method=method, **fields)
     runs = (DEFAULTS, *(run(place, gain) for place in range(COUNT)), *others)
     WrittenStudy(folder, record).write(*(replace(one, seed=seed) for one in runs))
@@ -59,6 +60,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "infonce", 0.0)
     write(folder, "infonce", 0.05, name="infonce-again", seed=1)
     write(folder, "infonce", 0.05, name="infonce-copy")
+    write(folder, "infonce", 0.0, name="infonce-longer", seed=1, experiment={"epochs": 3})
+    write(folder, "infonce", 0.0, name="infonce-found", search={"sampler": "tpe", "trials": COUNT + 1})
     keep = [{"metric": "val.report_accuracy", "comparison": ">=", "bound": 0.5}]
     write(folder, "barlow-twins", 0.0, search={"keep": keep})
     write(folder, "supcon", 0.0, run(COUNT, 0.0, "failed"))
@@ -141,6 +144,28 @@ def test_failed_trials_count_as_the_worst(stored: Path) -> None:
     assert "supcon: 1 failed trials count as the worst completed one." in told
 
 
+def test_studies_of_other_lengths_and_of_samplers_that_learn_are_warned_of(
+    stored: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    code, told = call(stored, "fair-cclk", "infonce-longer", "infonce-found", "-o", str(page))
+    assert code == 0, told
+    text = page.read_text(encoding="utf-8")
+    for warning in (
+        "n infonce-found, tpe proposed trials from the scores of earlier ones",
+        "he studies differ in the epochs of a trial: fair-cclk 2, infonce-longer 3, infonce-found 2",
+    ):
+        assert warning in told
+        assert warning in text
+    code, told = call(stored, "fair-cclk", "infonce")
+    assert code == 0
+    assert "proposed" not in told
+    assert "differ" not in told
+    pools = tmp_path / "pools.parquet"
+    assert call(stored, "fair-cclk", "infonce-longer", "-o", str(pools))[0] == 0
+    assert "infonce-longer 3" in call(stored, str(pools))[1]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -159,6 +184,10 @@ def test_failed_trials_count_as_the_worst(stored: Path) -> None:
         (("fair-cclk", "infonce", "--again", "supcon"), "it shares no configuration with fair-cclk, infonce"),
         (("fair-cclk", "infonce", "--again", "infonce"), "it trained on seed 0, as infonce did"),
         (("fair-cclk", "infonce", "--again", "infonce-copy"), "it trained on seed 0, as infonce did"),
+        (
+            ("fair-cclk", "infonce", "--again", "infonce-longer"),
+            "it differs from infonce in more than its seeds: epochs is 3 there, 2 in infonce",
+        ),
         (
             ("fair-cclk", "infonce", "--again", "infonce-again", "--again", "infonce-again"),
             "each study of --again once",

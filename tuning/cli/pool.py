@@ -12,7 +12,7 @@ from contrasweep.tuning.cli.rendering import print_json, remark, say
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, write_whole
-from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.limits import check_count, check_seed
 
 HALVES: Final = {"validation.halves": "true", "validation.fraction": "0.3"}
 """One half of the validation split chooses, the other reports; each has 15 % of the images."""
@@ -42,19 +42,27 @@ def pool(
 
     refuse_repeats("method", methods)
     check_count("size", size)
+    check_seed("seed", seed)
     refuse_few(size, f"--size {size}: `stability` compares that many trials besides the defaults")
     check_folder(output, "-o")
     values = parse_settings(set_)
-    rules = SearchRules(values=values, sampler="random", trials=size + 1, seed=seed)
-    spaces = {one: check_request(one, data, rules).space for one in methods}
-    for one, space in spaces.items():
-        if not space.searched:
+    halves = [f"{name}={value}" for name, value in HALVES.items() if name not in values]
+    settings = {**parse_settings(halves), **values}
+    rules = SearchRules(values=settings, sampler="random", scheduler="none", trials=size + 1, seed=seed)
+    requests = {one: check_request(one, data, rules) for one in methods}
+    for one, request in requests.items():
+        if not request.space.searched:
             raise InputError(f"{one} searches nothing with these settings: leave out some of --set")
+    remark("Loading torch ...")
+    from contrasweep.tuning.planning.plan_sweep import plan_sweep
     from contrasweep.tuning.stability.pools import common_parameters, paired_pools, pool_text
 
+    spaces = {one: request.space for one, request in requests.items()}
+    possible = {one: plan_sweep(one, data, **rules.given()).is_possible for one in methods}
     shared = list(common_parameters(list(spaces.values())))
     told = f"common to {', '.join(methods)}: {', '.join(shared) or 'nothing'}"
-    for method, configurations in paired_pools(spaces, size, seed).items():
+    pools = paired_pools(spaces, size, seed, possible)
+    for method, configurations in pools.items():
         remarks = [f"{size} configurations of {method} on {data}; {told}", f"Made by: {command_line()}"]
         write_whole(output / f"{method}.yaml", pool_text(configurations, remarks))
     if json:
@@ -65,11 +73,14 @@ def pool(
         remark("The methods have no parameter in common, so their pools are not paired.")
     for method in methods:
         say(f"Wrote {output / method}.yaml: {size} configurations; {told}")
+        different = len({tuple(one.items()) for one in pools[method]})
+        if different < size:
+            remark(f"{method} searches few values: {different} of its {size} configurations are different.")
     say("Next:")
-    halves = [f"{name}={value}" for name, value in HALVES.items() if name not in values]
     for method in methods:
         say(_sweep(method, data, size, output, [*halves, *(set_ or [])]))
-    say(shlex.join(["contrasweep", "stability", *map(_study, methods)]))
+    if len(methods) > 1:  # of one method there is nothing to compare
+        say(shlex.join(["contrasweep", "stability", *map(_study, methods)]))
 
 
 def _sweep(method: str, data: str, size: int, output: Path, settings: list[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from contrasweep.names import counted
+from contrasweep.names import counted, names_in
 from contrasweep.tuning.cli.options import (
     RESULTS,
     Address,
@@ -156,7 +156,7 @@ def sweep(
         seed=seed,
         seeds=seeds,
         keep=keep or None,
-        warm_start=None if warm_start is None else warm_start.split(","),
+        warm_start=None if warm_start is None else names_in(warm_start) or [warm_start],
     )
     limits: dict[str, Any]
     limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}

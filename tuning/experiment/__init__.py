@@ -3,6 +3,7 @@
 from contrasweep.tuning.experiment.experiment import (
     Experiment,
     Value,
+    differing_settings,
     experiment_in_file,
     flat_settings,
     identities,
@@ -31,6 +32,7 @@ __all__ = [
     "ValidationSettings",
     "Value",
     "ViewSettings",
+    "differing_settings",
     "experiment_in_file",
     "flat_settings",
     "identities",

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -223,6 +223,23 @@ def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def differing_settings(
+    here: Mapping[str, Any], there: Mapping[str, Any], left_out: Container[str]
+) -> list[tuple[str, Any, Any]]:
+    """Return the settings in which two experiments differ: the name, the value here, the value there.
+
+    Args:
+        here, there: the settings by dotted paths (`flat_settings`); of those that are only there, nothing is
+            said.
+        left_out: names that may differ; a hyperparameter is named without its section.
+    """
+    return [
+        (bare, value, there.get(name))
+        for name, value in here.items()
+        if (bare := name.removeprefix("hyperparameters.")) not in left_out and value != there.get(name)
+    ]
 
 
 def setting_names(experiment: Experiment) -> list[str]:

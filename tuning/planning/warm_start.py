@@ -7,7 +7,7 @@ from typing import Final
 
 from contrasweep.search_spaces import Fixed, Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed, refuse_repeats, told_to_user
-from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.experiment import Experiment, differing_settings, flat_settings
 from contrasweep.tuning.planning.enqueued import Configuration, whole_configurations
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.selection import best_trials
@@ -173,13 +173,6 @@ def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
     both = (plan.experiment, earlier.experiment)
     here, there = (flat_settings(one.model_dump()) for one in both)
     searched = {*plan.space.names, *earlier.space.names, "seed"}
-    names = [
-        name
-        for name in here
-        if name not in searched
-        and name.partition(".")[0] != "hyperparameters"
-        and here[name] != there.get(name)
-    ]
-    if names:
-        told = ", ".join(f"{name} was {there.get(name)}, is {here[name]}" for name in names)
+    if differ := differing_settings(here, there, searched):
+        told = ", ".join(f"{name} was {before}, is {now}" for name, now, before in differ)
         yield f"{earlier.name} had other settings, so its scores may mislead: {told}"

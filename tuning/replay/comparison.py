@@ -40,11 +40,13 @@ class Standing:
     def after(self, share: float) -> tuple[float, float]:
         """Return the mean score after a share of the budget, and half the width of its interval.
 
-        A seed without any finished trial counts as the worst score of all seeds then.
+        A seed without any finished trial counts as the worst score of all seeds then. With fewer than two
+        such scores the width is unknown (NaN), and without any the mean is, too.
         """
         found = self.chosen[:, round(share * POINTS) - 1]
-        if not np.isfinite(found).any():
-            return np.nan, np.nan
+        known = np.isfinite(found)
+        if np.count_nonzero(known) < 2:
+            return (float(found[known][0]) if known.any() else np.nan), np.nan
         return _mean_and_half(np.nan_to_num(found, nan=float(np.nanmin(found))))
 
     def rank(self) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
-from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
+from contrasweep.tuning.results.suitable import refuse_as_other_seeds, refuse_conditions
 from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
 from contrasweep.tuning.statistics import Floats
@@ -199,7 +199,7 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
     for attribute, differs in _SAME.items():
         if getattr(second, attribute) != getattr(first, attribute):
             raise InputError(f"--again {study}: its {differs} of {first.study}")
-    refuse_same_seeds(store, study, first.study)
+    refuse_as_other_seeds(store, study, first.study)
     place = {_key(codes): row for row, codes in enumerate(first.codes)}
     for codes, scores in zip(second.codes[_whole(second)], _scores(second)[_whole(second)], strict=True):
         if (row := place.get(_key(codes))) is not None:

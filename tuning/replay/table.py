@@ -1,13 +1,16 @@
 """The result of a replay as rows of a table, and in words."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from contrasweep.tuning.replay.comparison import SHARES, Standing
 from contrasweep.tuning.replay.workload import Workload
 from contrasweep.tuning.results.numbers import number_text
+
+FEW_PAIRS: Final = 8
+"""With fewer trials on two seeds, the standard deviation of a seed errs by a quarter or more."""
 
 
 def rows_of(standings: Sequence[Standing]) -> list[dict[str, str]]:
@@ -34,6 +37,7 @@ def content_of(workload: Workload, standings: Sequence[Standing]) -> dict[str, A
         "left_out": recording.left_out,
         "error": workload.error,
         "seed_noise": workload.seed_noise,
+        "on_two_seeds": workload.pairs,
         "searches": [
             {
                 "search": one.name,
@@ -69,6 +73,11 @@ def warnings_of(workload: Workload) -> list[str]:
             f"{recording.name}: the surrogate errs by more than a seed does, so small differences between "
             "searches mean nothing; more recorded trials make it better"
         )
+    if noise is not None and workload.pairs < FEW_PAIRS:
+        found.append(
+            f"{recording.name}: {workload.pairs} trials ran on two seeds, so the noise of a seed is known "
+            "roughly at best"
+        )
     if recording.left_out > len(recording.scores) / 4:
         found.append(
             f"{recording.name}: {recording.left_out} trials did not train to their last epoch; if a "
@@ -78,7 +87,9 @@ def warnings_of(workload: Workload) -> list[str]:
 
 
 def _with_half(mean: float, half: float) -> str:
-    return "-" if np.isnan(mean) else f"{number_text(mean)} ± {half:.2g}"
+    if np.isnan(mean):
+        return "-"
+    return number_text(mean) if np.isnan(half) else f"{number_text(mean)} ± {half:.2g}"
 
 
 def _pair(mean: float, half: float) -> dict[str, float | None]:

@@ -52,7 +52,12 @@ class Workload:
         """The standard deviation of a final score over seeds; None without second seeds."""
         pairs = self._pairs
         differences = self.recording.scores[pairs, -1] - self.recording.again[pairs, -1]
-        return float(differences.std(ddof=1) / np.sqrt(2)) if np.count_nonzero(pairs) > 1 else None
+        return float(differences.std(ddof=1) / np.sqrt(2)) if self.pairs > 1 else None
+
+    @property
+    def pairs(self) -> int:
+        """How many trials are known on two seeds."""
+        return int(np.count_nonzero(self._pairs))
 
     @cached_property
     def error(self) -> float:
@@ -73,7 +78,9 @@ class Workload:
             return scores - self.predicted
         pairs = self._pairs
         differences = scores[pairs] - self.recording.spread_out(self.recording.again[pairs])
-        return np.asarray((differences - differences.mean(axis=0)) / np.sqrt(2))
+        # Centred differences of n pairs vary by a factor (n - 1) / n too little.
+        count = len(differences)
+        return np.asarray((differences - differences.mean(axis=0)) * np.sqrt(count / (count - 1) / 2))
 
     @property
     def _pairs(self) -> NDArray[np.bool_]:

@@ -62,6 +62,9 @@ class Outlook:
         self, space: Space, model: CurveModel, curves: list[Curve], rng: np.random.Generator
     ) -> None:
         self._axes, self._strata = axes_of(space), strata_of(space)
+        parents = {parent for axis in self._axes for parent in axis.when}
+        # A parent that moved could make another parameter active, and the leader has no value of that one.
+        self._movable = [not axis.is_category and axis.name not in parents for axis in self._axes]
         self._rng = rng
         self._codes = np.stack([one.codes for one in curves])
         running = [one for one in curves if one.running]
@@ -97,9 +100,9 @@ class Outlook:
         leaders = self._codes[np.argsort(-self._seen, kind="stable")[:LEADERS]]
         codes = np.repeat(leaders, NEAR, axis=0)
         moves = self._rng.normal(0, STEP, codes.shape) * (self._rng.random(codes.shape) >= KEPT)
-        for place, axis in enumerate(self._axes):
-            if not axis.is_category:
-                codes[:, place] = axis.rounded(np.clip(codes[:, place] + moves[:, place], 0, 1))
+        for place in np.flatnonzero(self._movable):
+            moved = np.clip(codes[:, place] + moves[:, place], 0, 1)
+            codes[:, place] = self._axes[place].rounded(moved)
         return codes
 
 

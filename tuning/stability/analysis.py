@@ -53,7 +53,8 @@ class Chances:
 
     Attributes:
         above, below: the chance that the first method's found score is above, and below, the second's.
-        stable_from: the smallest budget from which on the claim holds with 95 %; None if there is none.
+        stable_from: the smallest budget from which on the claim holds with 95 % at all budgets; None if there
+            is none.
         contrary_from: the same of its contrary.
     """
 
@@ -115,7 +116,8 @@ class Stability:
 
     Attributes:
         budgets: the numbers of trials, ascending.
-        half: the largest budget at which a claim may become stable: half of the smallest pool.
+        half: the largest budget at which a claim may become stable: half of the smallest pool. The given
+            budgets need not hold it (`last_looked_at`).
         claims: the claims.
         found: what searches of each study find.
         ranking: how the ranking of all methods agrees with that of the whole pools; None of two.
@@ -130,6 +132,11 @@ class Stability:
     ranking: Agreement | None
     paired: bool
     common: tuple[str, ...]
+
+    @property
+    def last_looked_at(self) -> int | None:
+        """The largest of the budgets up to `half`; None where all are larger."""
+        return max((int(one) for one in self.budgets if one <= self.half), default=None)
 
 
 def analyse(
@@ -217,7 +224,7 @@ def stable_from(chances: Floats, budgets: Ints, half: int) -> int | None:
 
 def drawn_pools(count: int, place: int, seed: int) -> Ints:
     """Return the pool itself, and pools drawn from it with replacement, (1 + POOLS, count)."""
-    rng = np.random.default_rng([seed, place])
+    rng = np.random.default_rng([seed % 2**64, place])
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
 
 

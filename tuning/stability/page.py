@@ -72,6 +72,10 @@ def _tables(found: Stability) -> list[tuple[str, Rows]]:
     return [(title, rows) for title, rows in tables if rows]
 
 
+def _warnings(found: Stability) -> list[str]:
+    return [f"{line[0].upper()}{line[1:]}." for line in warnings_of(found)]
+
+
 def _title(found: Stability) -> str:
     return f"Stability of {len(found.claims)} claims on {found.found[0].study.dataset}"
 
@@ -81,7 +85,7 @@ def _html(found: Stability, command: str) -> str:
     sections = [
         Section(
             "Claims",
-            "\n\n".join([*sentences(found), *(f"{line.capitalize()}." for line in warnings_of(found))]),
+            "\n\n".join([*sentences(found), *_warnings(found)]),
             [claims_figure(found)],
             [Table.of(first, claims), Table.of(second, intervals)],
         ),
@@ -96,7 +100,7 @@ def _markdown(found: Stability, path: Path, command: str) -> str:
     parts = [
         f"# {_title(found)}",
         *sentences(found),
-        *(f"{line.capitalize()}." for line in warnings_of(found)),
+        *_warnings(found),
         f"![Claims by number of trials, coloured by the probability that they hold]({_picture(path).name})",
     ]
     for title, rows in _tables(found):

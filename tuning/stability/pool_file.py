@@ -11,7 +11,10 @@ from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows
 from contrasweep.tuning.stability.tried import Tried
 
 _ABOUT: Final = "contrasweep.stability"
-_FACTS: Final = ("study", "method", "dataset", "metric", "report_metric", "untrained", "failed", "left_out")
+_FACTS: Final = (
+    *("study", "method", "dataset", "metric", "report_metric"),
+    *("untrained", "failed", "left_out", "epochs", "learned_by"),
+)
 
 
 def write_tried(studies: Sequence[Tried], path: Path) -> None:

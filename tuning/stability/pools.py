@@ -5,7 +5,7 @@ its first dimensions are the common parameters, and each method has further ones
 between two methods is seen at the same learning rates, temperatures and crops.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,22 +13,55 @@ import yaml
 from scipy.stats import qmc
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.statistics import Floats
 
 DIGITS: Final = 6
 """Significant digits of a number in a pool, so that a person can read the file."""
 
+MOST_DRAWN: Final = 64
+"""So many points are drawn for each configuration that is wanted, if most cannot be run."""
+
 Configuration = dict[str, Scalar]
+Possible = Callable[[Mapping[str, Scalar]], bool]
 
 
-def paired_pools(spaces: Mapping[str, Space], size: int, seed: int) -> dict[str, list[Configuration]]:
+def paired_pools(
+    spaces: Mapping[str, Space], size: int, seed: int, possible: Mapping[str, Possible]
+) -> dict[str, list[Configuration]]:
     """Return `size` configurations of each method's space, by method.
+
+    A point of the sequence that gives one method a configuration that cannot be run is left out for all.
 
     Args:
         spaces: the spaces by method.
         size: how many configurations each pool has; a power of two covers the spaces most evenly.
         seed: scrambles the sequence.
+        possible: by method, whether a configuration with its fixed values can be run.
+
+    Raises:
+        InputError: too few configurations can be run.
     """
+
+    def can_run(method: str, configuration: Configuration) -> bool:
+        return possible[method](spaces[method].complete(configuration))
+
+    drawn = size
+    while True:
+        # The first points of a longer sequence are those of a shorter one.
+        found = _configurations(spaces, drawn, seed)
+        rows = [row for row in range(drawn) if all(can_run(one, found[one][row]) for one in spaces)]
+        if len(rows) >= size:
+            return {method: [found[method][row] for row in rows[:size]] for method in spaces}
+        if drawn >= MOST_DRAWN * size:
+            raise InputError(
+                f"of {drawn:,} configurations of {', '.join(spaces)}, {len(rows):,} can be run, and "
+                f"{size:,} are wanted; some values exclude each other: fix them (--set)"
+            )
+        drawn *= 2
+
+
+def _configurations(spaces: Mapping[str, Space], size: int, seed: int) -> dict[str, list[Configuration]]:
     common = common_parameters(list(spaces.values()))
     own = {
         method: [one.name for one in space.searched if one.name not in common]
@@ -70,7 +103,7 @@ def pool_text(configurations: Sequence[Configuration], remarks: Sequence[str]) -
 
 def _sobol(dimensions: int, size: int, seed: int) -> Floats:
     """Return points of a scrambled Sobol sequence, (size, dimensions)."""
-    engine = qmc.Sobol(max(1, dimensions), scramble=True, rng=seed)
+    engine = qmc.Sobol(max(1, dimensions), scramble=True, rng=seed % 2**64)
     # The whole blocks of powers of two are balanced; what is cut off does no harm to the rest.
     return np.asarray(engine.random_base2((size - 1).bit_length())[:size, :dimensions])
 

@@ -18,7 +18,8 @@ class Agreement:
     """Kendall's tau of the methods' ranking at a budget with their ranking by the whole pools.
 
     A pair of methods counts +1 where both rankings order it alike, -1 where they do not, 0 where one of them
-    has a tie (Kendall's tau-a). Ranks are of the report scores of the chosen configurations.
+    has a tie (Kendall's tau-a). Ranks are of the report scores of the chosen configurations. A tie in the
+    ranking by the whole pools keeps tau below 1, at `most`.
 
     Attributes:
         tau: the mean over subsets, (budgets,).
@@ -26,6 +27,8 @@ class Agreement:
         low, high: between which 95 % of the subsets lie.
         same: the share of the subsets with the very same ranking.
         subsets: their number.
+        tied: how many pairs of methods tie by the whole pools.
+        most: the largest tau that there can be.
     """
 
     tau: Floats
@@ -34,6 +37,8 @@ class Agreement:
     high: Floats
     same: Floats
     subsets: int
+    tied: int
+    most: float
 
 
 def agreement(
@@ -49,13 +54,14 @@ def agreement(
         subsets: how often.
         seed: of the draws.
     """
-    rng = np.random.default_rng([seed, 1])
-    whole = _orders(np.array([[report[np.argmax(own)] for own, report in zip(ranks, reports, strict=True)]]))
-    taus = []
+    rng = np.random.default_rng([seed % 2**64, 1])
+    whole = _orders(np.array([report[np.argmax(own)] for own, report in zip(ranks, reports, strict=True)]))
+    taus, same = [], []
     for first in range(0, subsets, AT_ONCE):
         count = min(AT_ONCE, subsets - first)
-        found = _found_scores(ranks, reports, budgets, paired, count, rng)
-        taus.append((_orders(found) * whole).mean(axis=-1))
+        orders = _orders(_found_scores(ranks, reports, budgets, paired, count, rng))
+        taus.append((orders * whole).mean(axis=-1))
+        same.append((orders == whole).all(axis=-1))
     tau = np.concatenate(taus)
     low, high = np.quantile(tau, (0.025, 0.975), axis=0)
     return Agreement(
@@ -63,8 +69,10 @@ def agreement(
         error=tau.std(axis=0, ddof=1) / np.sqrt(subsets),
         low=low,
         high=high,
-        same=(tau > 1 - 1e-9).mean(axis=0),
+        same=np.concatenate(same).mean(axis=0),
         subsets=subsets,
+        tied=int(np.count_nonzero(whole == 0)),
+        most=float(np.mean(whole != 0)),
     )
 
 

@@ -5,12 +5,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from contrasweep.names import counted
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.stability.analysis import Chances, Found, Series, Stability
 from contrasweep.tuning.stability.claims import names_of
 from contrasweep.tuning.stability.variance import PARTS
 
-NOT_BY: Final = "not by {half}"
+NOT_BY: Final = "not by {last}"
+NOT_LOOKED_AT: Final = "not computed"
 STABLE_FROM: Final = "stable from"
 CLAIMS: Final = "Probability that a claim holds, by number of trials, %"
 INTERVALS: Final = "95 % interval of this probability, %"
@@ -29,7 +31,7 @@ def claim_rows(found: Stability) -> list[dict[str, str]]:
         {
             "claim": one.claim.text,
             **_by_budget(found, [percent(chance) for chance in one.here.above.value]),
-            STABLE_FROM: _stable_text(one.here, found.half),
+            STABLE_FROM: _stable_text(one.here, found),
         }
         for one in found.claims
     ]
@@ -49,7 +51,7 @@ def other_seed_rows(found: Stability) -> list[dict[str, str]]:
         {
             "claim": text,
             **_by_budget(found, [_with_interval(there.above, place) for place in range(len(found.budgets))]),
-            STABLE_FROM: _stable_text(there, found.half),
+            STABLE_FROM: _stable_text(there, found),
         }
         for text, there in known
     ]
@@ -62,7 +64,7 @@ def score_rows(found: Stability) -> list[dict[str, str]]:
             "method": name_of(one, found),
             "untrained": number_text(one.study.untrained),
             **_by_budget(found, [number_text(score) for score in one.score.value]),
-            "beats untrained from": _beats_text(one, found.half),
+            "beats untrained from": _beats_text(one, found),
         }
         for one in found.found
     ]
@@ -126,15 +128,20 @@ def sentences(found: Stability) -> list[str]:
             "optimistic; --set validation.halves=true gives separate scores."
         )
     told.append(
-        "Stable: the probability is 95 % or more from this number of trials on. Numbers above "
-        f"{found.half} (half of the pool) are not considered, because larger subsets are too similar. "
-        "Intervals come from bootstrap samples of the pool."
+        "Stable from: the smallest number of trials at which the probability is 95 % or more, there and at "
+        f"all larger numbers in the table. It is at most {found.half} (half of the pool), because larger "
+        "subsets are too similar. Intervals come from bootstrap samples of the pool."
     )
     if any(one.elsewhere is not None for one in found.claims):
         told.append(
             "On other seeds: configurations are selected on the first seed, and their scores on the seeds of "
             "--again are compared. If a claim is stable only on the first seed, its result depends on that "
             "seed."
+        )
+    if found.ranking is not None and found.ranking.tied:
+        told.append(
+            f"The ranking of the whole pools ties {counted(found.ranking.tied, 'pair')} of methods, so "
+            f"Kendall's tau is at most {found.ranking.most:.2f}."
         )
     for one in (one.study for one in found.found):
         if one.failed:
@@ -146,12 +153,24 @@ def sentences(found: Stability) -> list[str]:
 
 def warnings_of(found: Stability) -> list[str]:
     """Return why a result should be read with care."""
-    size = min(len(one.study) for one in found.found)
-    if size >= SMALL_POOL:
-        return []
-    return [
-        f"the smallest pool has {size} configurations: another one may say something else, see the intervals"
-    ]
+    told, studies = [], [one.study for one in found.found]
+    size = min(map(len, studies))
+    if size < SMALL_POOL:
+        told.append(
+            f"the smallest pool has {size} configurations: another one may say something else, see the "
+            "intervals"
+        )
+    for one in studies:
+        if one.learned_by:
+            told.append(
+                f"in {one.study}, {one.learned_by} proposed trials from the scores of earlier ones: a random "
+                "subset of them is better than a random search; --sampler random or `contrasweep pool` gives "
+                "random trials"
+            )
+    if len({one.epochs for one in studies}) > 1:
+        epochs = ", ".join(f"{one.study} {one.epochs or 'unknown'}" for one in studies)
+        told.append(f"the studies differ in the epochs of a trial: {epochs}")
+    return told
 
 
 def content_of(found: Stability) -> dict[str, Any]:
@@ -186,18 +205,23 @@ def percent(chance: float) -> str:
     return f"{shown:.0f}" if abs(shown - round(shown)) < 0.05 or 1 < shown < 99 else f"{shown:.1f}"
 
 
-def _stable_text(chances: Chances, half: int) -> str:
+def _stable_text(chances: Chances, found: Stability) -> str:
     if chances.stable_from is not None:
         return str(chances.stable_from)
     if chances.contrary_from is not None:
         return f"opposite from {chances.contrary_from}"
-    return NOT_BY.format(half=half)
+    return _not_by(found)
 
 
-def _beats_text(one: Found, half: int) -> str:
+def _beats_text(one: Found, found: Stability) -> str:
     if one.beats_untrained is None:
         return "unknown"
-    return NOT_BY.format(half=half) if one.beats_from is None else str(one.beats_from)
+    return _not_by(found) if one.beats_from is None else str(one.beats_from)
+
+
+def _not_by(found: Stability) -> str:
+    last = found.last_looked_at
+    return NOT_LOOKED_AT if last is None else NOT_BY.format(last=last)
 
 
 def _by_budget(found: Stability, cells: Sequence[str]) -> dict[str, str]:
@@ -254,7 +278,8 @@ def _ranking_content(found: Stability) -> dict[str, Any]:
     tau = found.ranking
     assert tau is not None, "asked by the caller"
     named = {"tau": tau.tau, "error": tau.error, "low": tau.low, "high": tau.high, "same": tau.same}
-    return {**{name: _numbers(values) for name, values in named.items()}, "subsets": tau.subsets}
+    facts = {"subsets": tau.subsets, "tied_pairs": tau.tied, "largest_possible_tau": tau.most}
+    return {**{name: _numbers(values) for name, values in named.items()}, **facts}
 
 
 def _series(series: Series | None) -> dict[str, list[float | None]] | None:

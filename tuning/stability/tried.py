@@ -12,7 +12,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.metrics import report_form
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import same_network
-from contrasweep.tuning.results.suitable import refuse_conditions, refuse_same_seeds
+from contrasweep.tuning.results.suitable import refuse_as_other_seeds, refuse_conditions
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     merit_of,
@@ -20,10 +20,11 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
+from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.statistics import Floats
-from contrasweep.tuning.store import ResultsStore, StudyRecord
+from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 DECIMALS: Final = 9
 """Values are compared to so many significant digits: they pass through YAML and Parquet."""
@@ -50,6 +51,9 @@ class Tried:
             none.
         failed: how many trials failed.
         left_out: how many have not ended.
+        epochs: the length of a trial; None in files of earlier versions.
+        learned_by: the sampler that proposed some of the trials from the scores of others; empty if chance,
+            a grid or the user chose all of them.
     """
 
     study: str
@@ -65,6 +69,8 @@ class Tried:
     again: Floats
     failed: int = 0
     left_out: int = 0
+    epochs: int | None = None
+    learned_by: str = ""
 
     def __len__(self) -> int:
         return len(self.trial)
@@ -165,7 +171,14 @@ def _read(store: ResultsStore, study: str) -> Tried:
         again=np.zeros((0, len(ended))),
         failed=int(np.count_nonzero(lost)),
         left_out=len(outcomes) - len(ended),
+        epochs=record.experiment.epochs,
+        learned_by=_learned_by(record.require_search()),
     )
+
+
+def _learned_by(search: SearchRecord) -> str:
+    proposed = search.trials - 1 - len(search.enqueued)  # the defaults run first
+    return search.sampler if proposed > 0 and sampler_of(search.sampler).learns else ""
 
 
 def _defaults(record: StudyRecord) -> tuple[tuple[str, object], ...]:
@@ -211,7 +224,7 @@ def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> lis
         row = np.array([scores.get(key_of(values), np.nan) for values in one.values])
         shares = alike and one.dataset == again.dataset and np.isfinite(row).any()
         if shares:
-            refuse_same_seeds(store, again.study, one.study)
+            refuse_as_other_seeds(store, again.study, one.study)
         joined.append(replace(one, again=np.vstack([one.again, row])) if shares else one)
     if all(before is after for before, after in zip(found, joined, strict=True)):
         names = ", ".join(one.study for one in found)
