@@ -8,6 +8,7 @@ object. Only the final evaluation calls `load_test`.
 images are held in memory, see `default_placement`.
 """
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +29,10 @@ from contrasweep.data.spec import DatasetFamily
 from contrasweep.data.splits import ValidationSplit, held_out_rows, with_subset
 from contrasweep.data.streaming import Placement
 from contrasweep.data.transductive import TransductiveData, TransductiveFamily, hold_out
-from contrasweep.names import unknown
+from contrasweep.names import few, unknown
 from contrasweep.plugins import Registry
+
+log = logging.getLogger(__name__)
 
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
@@ -158,6 +161,8 @@ def load_training(
     if validation_fraction == 0.0:
         return TrainingData(images.placed(chosen, device), None)
     cut = _held_out(images, name, validation_fraction, split_seed, split)
+    if images.labels.ndim == 1:
+        _warn_of_absent(images.labels, cut, name)
     if split != "recoloured":
         validation = images.subset(cut)
     elif family.recoloured is not None:
@@ -207,6 +212,21 @@ def _held_out(
     bias = None if images.bias is None else images.bias[labelled]
     generator = torch_generator("validation split", name, seed)
     return labelled[held_out_rows(split, images.labels[labelled], bias, fraction, generator)]
+
+
+def _warn_of_absent(labels: Tensor, held_out: Tensor, name: str) -> None:
+    """Warn of classes with training images of which none is held out: no score there says how they fare."""
+    classes = set(labels.tolist()) - {UNLABELLED}
+    absent = sorted(classes - set(labels[held_out].tolist()))
+    if absent and len(absent) < len(classes):
+        log.warning(
+            "the validation split of %s has no image of %d of %d classes (%s), which have few images; a "
+            "larger validation.fraction would help",
+            name,
+            len(absent),
+            len(classes),
+            few([str(label) for label in absent]),
+        )
 
 
 def _others(count: int, rows: Tensor) -> Tensor:

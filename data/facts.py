@@ -165,7 +165,8 @@ class DatasetSpec(SharedFacts):
             raise ValueError(f"{share:g} of the {images} holds out fewer than 2")
         if share and self.validation_size(share) < self.classes:
             images = f"{self.train_size - self.unlabelled_size} labelled images of {self.name}"
-            raise ValueError(f"{share:g} of the {images} leaves a class without any")
+            few = f"holds out {self.validation_size(share)}, fewer than its {self.classes} classes"
+            raise ValueError(f"{share:g} of the {images} {few}")
 
     @property
     def _divided(self) -> int:

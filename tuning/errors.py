@@ -48,7 +48,7 @@ class NotRepeatable(RuntimeError):
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss became NaN or Inf, or a batch held no anchor; the message names method, step and settings."""
+    """The loss became NaN or Inf, or an epoch had no anchor; the message says where, with which settings."""
 
 
 @contextmanager

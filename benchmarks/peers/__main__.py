@@ -29,6 +29,7 @@ from benchmarks.peers.contestants import PEERS, Configuration
 from benchmarks.peers.records import OURS, Record, Setting, Surrogate, keep, read
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
+from contrasweep.tuning.planning.request import usual_scheduler
 from contrasweep.tuning.planning.warm_start import MOST_FIRST
 from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
 from contrasweep.tuning.replay.recording import Recording, read_recording
@@ -49,9 +50,14 @@ EARLIER = {
 """A search of the same method on another dataset, by recording."""
 
 
-def contestants(first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
-    """Return contrasweep as it comes and otherwise, its peers, and random search with and without ASHA."""
-    default, scheduler = settings_of("curves", "asha,curves")
+def contestants(at_once: int, first: Sequence[Configuration] = ()) -> Mapping[str, SearchOf]:
+    """Return contrasweep as it comes and otherwise, its peers, and random search with and without ASHA.
+
+    Args:
+        at_once: trials at once, by which contrasweep chooses its scheduler.
+        first: runs after the defaults, before what a search proposes.
+    """
+    default, scheduler = settings_of("curves", f"{usual_scheduler('curves', ['score'], at_once)},curves")
     (tpe,), (stopping, plain) = settings_of("tpe", "asha"), settings_of("random", "asha,none")
     own = searches_of((default, tpe, scheduler, stopping, plain), first)
 
@@ -101,7 +107,6 @@ def print_peers(
         workload = Workload.of(read_recording(RECORDED / f"{name}.parquet"))
         epochs = workload.recording.epochs
         first = best_elsewhere(name, workload.recording.space) if earlier else []
-        searches = {one: of for one, of in contestants(first).items() if not only or one in only}
         surrogate = Surrogate.of(workload)
         print(f"\n{name}: {said_of(workload)}\n")
         if trees:
@@ -109,6 +114,7 @@ def print_peers(
         print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
         print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
         for at_once in workers:
+            searches = {one: of for one, of in contestants(at_once, first).items() if not only or one in only}
             # With fewer, many workers would share the budget before any trial has trained to its end.
             budget = max(trials, 2 * at_once) * epochs
             found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)

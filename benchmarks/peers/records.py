@@ -16,7 +16,8 @@ from contrasweep.tuning.search.axes import design, draw_codes, strata_of
 
 DRAWS: Final = 40_000
 OURS: Final = ("contrasweep", "contrasweep: tpe", "contrasweep: scheduler curves")
-"""Contrasweep as it comes (sampler `curves`, scheduler `asha`), and with one of the two replaced."""
+"""Contrasweep as it comes (sampler `curves`, scheduler `asha`, with many trials at once `asha+curves`), and
+with one of the two replaced."""
 
 
 @dataclass(frozen=True)

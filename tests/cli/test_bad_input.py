@@ -102,7 +102,10 @@ def says(result: Result, *parts: str) -> None:
         (["infonce", "--preset", "foo"], ["'foo' is no method. --preset takes no value"]),
         (["fair-cclk", "--space", "nowhere.yaml"], ["nowhere.yaml"]),
         (["fair-cclk", "--set", "validation.fraction=0"], ["validation.fraction is 0"]),
-        (["fair-cclk", "--set", "validation.fraction=1e-5"], ["validation.fraction", "leaves a class"]),
+        (
+            ["fair-cclk", "--set", "validation.fraction=1e-5"],
+            ["validation.fraction", "fewer than its 10 classes"],
+        ),
         (["fair-cclk", "--set", "seed=-1"], ["'seed'", "-1"]),
         (["fair-infonce", "--set", "batch_size=2"], ["batches of at least 3"]),
         (["fair-cclk", "--resume", "--name", "x", "--dry-run"], ["--resume", "leave out --dry-run"]),
@@ -239,6 +242,19 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
         ("study: s\nexperiment: {method: infonce}", ["is a best configuration", "contrasweep run"]),
         ("method: infonce\ndataset: digits\nlr: 3", ["'lr'", "Did you mean 'optimizer.lr'?"]),
         ("method: infonce\ndataset: digits\nhyperparameters: [1]", ["hyperparameters must be", "[1]"]),
+        (
+            "method: infonce\ndataset: digits\nhyperparameters: {optimizer.lr: 3}",
+            ["optimizer.lr is a setting"],
+        ),
+        ("method: infonce\ndataset: digits\nhyperparameters: {epochs: 3}", ["epochs is a setting"]),
+        (
+            "method: infonce\ndataset: digits\nvalidation: {halves: true, fraction: 0}",
+            ["needs validation.fraction"],
+        ),
+        (
+            "method: cl-infonce\ndataset: digits\nhyperparameters: {clusters: 5000}",
+            ["clusters must be at most the 1,294 training images"],
+        ),
         ("method: infonce\ndataset: digits\nmethod: infonce", ["method", "twice"]),
         ("method: infonce\ndataset: digits\nepoch: 3", ["'epoch'", "'epochs'"]),
         ("method: infonce\ndataset: digits\noptimizer: {name: [sgd]}", ["'optimizer.name'", "['sgd']"]),

@@ -57,5 +57,5 @@ def test_a_validation_split_needs_an_image_of_each_class() -> None:
     digits = dataset_spec("digits")
     digits.check_validation(0.0)
     digits.check_validation(10 / digits.train_size)
-    with pytest.raises(ValueError, match="of the 1438 labelled images of digits leaves a class without any"):
+    with pytest.raises(ValueError, match="of the 1438 labelled images of digits holds out"):
         digits.check_validation(9 / digits.train_size)

@@ -184,3 +184,13 @@ def test_halves_of_sets_of_labels_and_of_odd_numbers() -> None:
     assert (sets[first][:, 0] != sets[first][:, 1]).any()
     with pytest.raises(ValueError, match="cannot be halved"):
         halved_rows(sets[:1], None, torch.Generator().manual_seed(0))
+
+
+def test_classes_that_the_validation_split_lacks_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """The smallest classes have 2 images each, and the tenth of these is none."""
+    load_training("digits:imbalance=exponential,at_least=2", validation_fraction=0.1)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "has no image of 6 of 10 classes (0, 1, 2, 3 and 2 more)" in warning
+    caplog.clear()
+    load_training("digits", validation_fraction=0.1)
+    assert not caplog.records

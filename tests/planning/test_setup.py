@@ -13,6 +13,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.setup import (
     few_images_in_words,
     few_steps_in_words,
+    idle_settings_in_words,
     late_rung_in_words,
     scored_images,
     searched_views_in_words,
@@ -73,6 +74,24 @@ def test_few_steps_are_warned_of() -> None:
     assert few_steps_in_words(longer, spec_for(longer)) is None
     transductive = resolve("herocon", "two-view-digits", {"epochs": 1})
     assert few_steps_in_words(transductive, spec_for(transductive)) is None
+
+
+def test_a_batch_has_no_more_images_than_there_are() -> None:
+    experiment = resolve("infonce", "digits", {"batch_size": 5000})
+    assert "; batches of 1,294 from 1,294 images; " in setup_in_words(experiment, spec_for(experiment), "cpu")
+    warned = few_steps_in_words(experiment, spec_for(experiment))
+    assert warned is not None
+    assert warned.startswith("a trial makes 10 steps in all: 10 epochs of 1 batch each.")
+
+
+def test_what_a_short_run_does_not_reach_is_warned_of() -> None:
+    given = {"epochs": 2, "probes.at_epochs": (1, 50), "schedule.warmup_epochs": 20}
+    late, warmup = idle_settings_in_words(resolve("infonce", "digits", given))
+    assert late == "probes.at_epochs has 50, and the run ends after 2 epochs."
+    assert warmup.startswith("the learning rate never reaches optimizer.lr: it rises for 20 epochs")
+    # A schedule of a paper, whose ramp is longer than the run on purpose.
+    ramp = {**given, "schedule.name": "cosine-min-ramp", "probes.at_epochs": (2,)}
+    assert idle_settings_in_words(resolve("infonce", "digits", ramp)) == []
 
 
 def test_scores_of_views_are_warned_of_where_the_search_varies_the_views() -> None:

@@ -73,17 +73,26 @@ def train(
     from contrasweep.data import check_available
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
-    from contrasweep.tuning.planning.resolve import resolve
+    from contrasweep.tuning.planning.resolve import check_enough_images, resolve
     from contrasweep.tuning.planning.resources import gpus_for, resources_for
-    from contrasweep.tuning.planning.setup import setup_in_words
+    from contrasweep.tuning.planning.setup import idle_settings_in_words, setup_in_words
     from contrasweep.tuning.planning.trial import device_of
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
+    from contrasweep.tuning.training.checkpoint import load_checkpoint
     from contrasweep.tuning.training.pretrain import pretrain
 
     here = device_for(device) if alone else ""
     gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)
     resolved = resolve(*asked, use_preset=preset, data_root=data_root)
     check_available(resolved.dataset, data_root)
+    check_enough_images(resolved, data_root)
+    if state is not None:
+        load_checkpoint(state, resolved)
+    facts = spec_for(resolved, data_root)
+    for warning in idle_settings_in_words(resolved):
+        warn(warning)
+    if not resolved.validation.fraction:
+        warn("validation.fraction is 0: without images that are held out, there are no scores.")
     if alone:
         torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
     with progress_line() as line:
@@ -99,7 +108,7 @@ def train(
             given = 1 if workers is None else workers
             kept = checkpoint is not None
             records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step, kept)
-        setup = setup_in_words(resolved, spec_for(resolved, data_root), here or device_of(gpus))
+        setup = setup_in_words(resolved, facts, here or device_of(gpus))
         stage = SCORING if state is None else "going on from the checkpoint"
         stage = stage if alone else f"{STARTING_RAY} and its workers"
         file = sys.stderr if json else sys.stdout
@@ -175,7 +184,7 @@ def _on_workers(
 def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Return the method, the dataset and the settings of an experiment file; `values` win over the file's."""
     from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
-    from contrasweep.tuning.experiment import flat_settings
+    from contrasweep.tuning.experiment import Experiment, flat_settings
     from contrasweep.tuning.planning.best_config import read_mapping
 
     if not path.exists() and path.name in DECLARED_METHODS:
@@ -195,4 +204,7 @@ def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]
     hyperparameters = content.pop("hyperparameters", None) or {}
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
+    settings = {*content, *Experiment.model_fields}
+    if misplaced := [name for name in hyperparameters if "." in str(name) or name in settings]:
+        raise InputError(f"{path}: {misplaced[0]} is a setting: write it above or below hyperparameters")
     return method, dataset, {**flat_settings({**hyperparameters, **content}), **values}

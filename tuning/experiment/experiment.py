@@ -231,15 +231,13 @@ def differing_settings(
     """Return the settings in which two experiments differ: the name, the value here, the value there.
 
     Args:
-        here, there: the settings by dotted paths (`flat_settings`); of those that are only there, nothing is
-            said.
+        here, there: the settings by dotted paths (`flat_settings`); one that is only on one side is None on
+            the other.
         left_out: names that may differ; a hyperparameter is named without its section.
     """
-    return [
-        (bare, value, there.get(name))
-        for name, value in here.items()
-        if (bare := name.removeprefix("hyperparameters.")) not in left_out and value != there.get(name)
-    ]
+    names = sorted(name for name in {**here, **there} if here.get(name) != there.get(name))
+    bare = {name: name.removeprefix("hyperparameters.") for name in names}
+    return [(bare[name], here.get(name), there.get(name)) for name in names if bare[name] not in left_out]
 
 
 def setting_names(experiment: Experiment) -> list[str]:

@@ -201,6 +201,12 @@ class ValidationSettings(Settings):
     seed: Seed = 0
     halves: bool = False
 
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.halves and not self.fraction:
+            raise ValueError("validation.halves needs validation.fraction, the part that is cut in two")
+        return self
+
     @property
     def rounds(self) -> int:
         """The number of seeds whose runs hold each labelled object out once; 1 where there are no folds."""

@@ -66,6 +66,10 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
     from contrasweep.tuning.planning.resolve import check_experiment
 
     content = read_mapping(path)
+    if "method" in content and "experiment" not in content:
+        raise InputError(
+            f"{path} is an experiment, not a best configuration: `contrasweep train {path}` trains it"
+        )
     for key in content:
         if key not in KEYS:
             raise InputError(f"{path}: {unknown_name('key', str(key), KEYS)}")

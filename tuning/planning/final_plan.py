@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from contrasweep.data import check_available, dataset_spec
 from contrasweep.data import data_root as folder_of_data
@@ -33,6 +33,9 @@ from contrasweep.tuning.store.study import save_study, study_names
 
 Selected = BestConfig | SelectedTrial
 
+ANOTHER_NAME: Final = "change `study` in the file of the configuration, or use another results folder"
+"""What the user of a name that is taken can do."""
+
 
 @dataclass(frozen=True)
 class FinalPlan:
@@ -57,8 +60,7 @@ class FinalPlan:
                 missing.append(request)
             elif row["config"] not in identities(request.experiment):
                 raise InputError(
-                    f"study {study.name} holds trial {request.trial} with other settings: "
-                    "give the configuration another study name, or use another results folder"
+                    f"study {study.name} holds trial {request.trial} with other settings: {ANOTHER_NAME}"
                 )
         facts = dataset_spec(study.dataset, self.data_root)
         probes = study.experiment.probes
@@ -222,7 +224,7 @@ def _refuse_without_column(record: StudyRecord, configs: Sequence[Selected]) -> 
                 has = f"a column of type {columns[name]}" if name in columns else "no column"
                 raise InputError(
                     f"study {record.name} has {has} for {name} = {value!r} of trial {config.trial}: "
-                    "give the configuration another study name, or use another results folder"
+                    f"{ANOTHER_NAME}"
                 )
 
 

@@ -30,10 +30,10 @@ def setup_in_words(
         device: torch's name of the device.
         searched: the names of the settings that differ from trial to trial.
     """
-    batches = f"batches of {_value(experiment.batch_size, 'batch_size', searched)}"
     share = experiment.validation.fraction
     start = weights_in_words(experiment.encoder, facts)
     trained, held_out = facts.trained_size(share), facts.validation_size(share)
+    batches = f"batches of {_value(f'{_batch(experiment, trained):,}', 'batch_size', searched)}"
     return "; ".join(
         [
             f"{_value(experiment.encoder.name, 'encoder.name', searched)} on {_inputs(facts)}",
@@ -87,7 +87,7 @@ def few_steps_in_words(experiment: Experiment, facts: DatasetFacts) -> str | Non
     images = facts.trained_size(experiment.validation.fraction)
     if images is None:
         return None
-    batches = images // experiment.batch_size
+    batches = images // _batch(experiment, images)
     steps = batches * experiment.epochs
     if steps >= FEW_STEPS:
         return None
@@ -96,6 +96,20 @@ def few_steps_in_words(experiment: Experiment, facts: DatasetFacts) -> str | Non
         f"{batches} batch{'es' * (batches != 1)} each. Smaller batches, --set batch_size=N, or more --epochs "
         "would help."
     )
+
+
+def idle_settings_in_words(experiment: Experiment) -> list[str]:
+    """Return warnings of settings that a run of so few epochs does not reach."""
+    epochs, warmup = experiment.epochs, experiment.schedule.warmup_epochs
+    told, end = [], f"ends after {counted(epochs, 'epoch')}"
+    if late := [one for one in experiment.probes.at_epochs if one > epochs]:
+        told.append(f"probes.at_epochs has {', '.join(map(str, late))}, and the run {end}.")
+    if warmup > epochs and experiment.schedule.name in ("cosine", "step"):
+        told.append(
+            f"the learning rate never reaches optimizer.lr: it rises for {warmup:g} epochs "
+            f"(schedule.warmup_epochs), and the run {end}."
+        )
+    return told
 
 
 def searched_views_in_words(metrics: Collection[str], space: Space) -> str | None:
@@ -127,6 +141,11 @@ def _selecting_images(experiment: Experiment, facts: DatasetFacts) -> int:
     """Return the number of validation images that one run of a search is scored on."""
     images = facts.validation_size(experiment.validation.fraction)
     return images - images // 2 if experiment.validation.halves else images
+
+
+def _batch(experiment: Experiment, images: int | None) -> int:
+    """Return the images of a batch: all of fewer images are one."""
+    return experiment.batch_size if images is None else min(experiment.batch_size, images)
 
 
 def _value(value: object, name: str, searched: Collection[str]) -> str:

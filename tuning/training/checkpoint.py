@@ -18,7 +18,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from contrasweep.tuning.errors import InputError, one_line, told_to_user
-from contrasweep.tuning.experiment import Experiment, flat_settings, parse_experiment
+from contrasweep.tuning.experiment import Experiment, differing_settings, flat_settings, parse_experiment
 from contrasweep.tuning.training.averaging import WeightAverage
 
 FORMAT = 1
@@ -122,11 +122,8 @@ def load_checkpoint(source: bytes | Path, experiment: Experiment) -> Checkpoint:
     # A setting that did not exist when the checkpoint was written has its default there.
     saved = flat_settings(there.model_dump(mode="json"))
     wanted = flat_settings(experiment.model_dump(mode="json"))
-    different = sorted(path for path in {**saved, **wanted} if saved.get(path) != wanted.get(path))
-    if different:
-        changes = ", ".join(
-            f"{path}: {saved.get(path)!r} there, {wanted.get(path)!r} here" for path in different
-        )
+    if different := differing_settings(wanted, saved, ()):
+        changes = ", ".join(f"{path}: {there!r} there, {here!r} here" for path, here, there in different)
         raise InputError(f"the checkpoint belongs to another experiment ({changes})")
     if not 0 <= content["epoch"] <= experiment.epochs:
         raise InputError(

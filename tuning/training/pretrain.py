@@ -124,7 +124,7 @@ def pretrain(
     Raises:
         InputError: a file of the experiment is missing, its batches do not divide among the ranks, or the
             checkpoint belongs to another experiment.
-        TrainingDiverged: the loss became NaN or Inf, or a batch held no anchor.
+        TrainingDiverged: the loss became NaN or Inf, or no batch of an epoch held an anchor.
         WrongReturn: the loss does not depend on anything that is learned.
         RanksLost: another rank has ended.
         NotRepeatable: the encoder, the loss or the method draws from torch's global generator.
@@ -311,11 +311,11 @@ def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: tor
     weights = run.objective.state_dict().values()
     if not bool(torch.stack([torch.isfinite(weight).all() for weight in weights]).all()):
         raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
-    empty = (dropped >= 1).nonzero()
-    if len(empty):
+    # A step without an anchor harms nothing (`LossTerms.mean` is 0 then), but an epoch of them is in vain.
+    if bool((dropped >= 1).all()):
         raise TrainingDiverged(
-            f"no anchor with a positive at epoch {epoch}, step {int(empty[0])}: {where}, "
-            f"batches of {run.experiment.batch_size} images"
+            f"no anchor with a positive in epoch {epoch}: {where}, batches of {run.experiment.batch_size} "
+            "images; larger ones (batch_size) would help"
         )
 
 
