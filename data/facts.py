@@ -165,8 +165,10 @@ class DatasetSpec(SharedFacts):
             raise ValueError(f"{share:g} of the {images} holds out fewer than 2")
         if share and self.validation_size(share) < self.classes:
             images = f"{self.train_size - self.unlabelled_size} labelled images of {self.name}"
-            few = f"holds out {self.validation_size(share)}, fewer than its {self.classes} classes"
-            raise ValueError(f"{share:g} of the {images} {few}")
+            held_out = self.validation_size(share)
+            raise ValueError(
+                f"{share:g} of the {images} holds out {held_out}, fewer than its {self.classes} classes"
+            )
 
     @property
     def _divided(self) -> int:

@@ -13,6 +13,9 @@ LARGEST_SEED = 2**62
 MOST_LEVELS = 1_000
 """The largest number of levels into which a grid cuts a range."""
 
+SHORTEST_WATCH, LONGEST_WATCH = 1.0, 86_400.0
+"""The seconds after which `--watch` writes a page again."""
+
 
 def check_count(what: str, given: int | None, *, least: int = 1, most: int = MOST) -> None:
     """Check a count that a user gave; None was not given.
@@ -26,6 +29,18 @@ def check_count(what: str, given: int | None, *, least: int = 1, most: int = MOS
         raise InputError(f"{what} must be at least {least}, given {given}")
     if given is not None and given > most:
         raise InputError(f"{what} must be at most {most:,}, given {_shortly(given)}")
+
+
+def check_watch(seconds: float | None) -> None:
+    """Check the time after which a page is written again; None was not given.
+
+    Raises:
+        InputError: it is below 1 second, or above a day.
+    """
+    if seconds is not None and not SHORTEST_WATCH <= seconds <= LONGEST_WATCH:
+        raise InputError(
+            f"--watch takes {SHORTEST_WATCH:g} to {LONGEST_WATCH:,.0f} seconds, given {seconds:g}"
+        )
 
 
 def check_seed(what: str, given: int) -> None:

@@ -10,7 +10,6 @@ from contrasweep.models import export
 from contrasweep.search_spaces import parameters, yaml_text
 from contrasweep.tuning import limits
 from contrasweep.tuning.planning import halving
-from contrasweep.tuning.reports import page
 from contrasweep.tuning.search import grid
 from contrasweep.tuning.tables import runs_file
 
@@ -26,7 +25,7 @@ MIB = 2**20
         ("| points of a grid", [f"{grid.LARGEST_GRID:,}"]),
         ("| values of one choice", [f"{parameters.MOST_CHOICES:,}"]),
         ("| a seed", [f"2^{limits.LARGEST_SEED.bit_length() - 1}"]),
-        ("| `--watch`", [f"{page.LONGEST_WATCH:,.0f} seconds"]),
+        ("| `--watch`", [f"{limits.LONGEST_WATCH:,.0f} seconds"]),
         ("| YAML", [f"{yaml_text.MOST_BYTES // MIB} MiB", f"{yaml_text.MOST_VALUES:,} values"]),
         ("| YAML", [f"{yaml_text.DEEPEST} levels"]),
         ("| runs of", [f"{runs_file.MOST_BYTES // MIB} MiB", f"{runs_file.MOST_COLUMNS:,} columns"]),

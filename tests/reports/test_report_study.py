@@ -8,7 +8,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
-from tests.studies import PlannedStudy, Run, scored
+from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored
 
 
 def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(write_study, store) -> None:
@@ -139,3 +139,9 @@ def test_a_stopped_trial_is_not_selected_though_it_has_the_metric(write_study, s
     search = {"metric": "val.ridge_accuracy"}
     write_study([scored([0.5, 0.7]), scored([0.5, 0.9], "stopped")], search=search)
     assert [trial.number for trial in read_study(store, "demo").ranked] == [0]
+
+
+def test_final_runs_whose_search_is_gone_are_shown_by_another_command(tmp_path) -> None:
+    WrittenStudy(tmp_path, make_final_record("gone-final")).write(Run(final={"test.accuracy": 0.5}))
+    with pytest.raises(InputError, match=r"contrasweep show gone-final` shows them, .* gone is gone"):
+        read_study(ResultsStore(tmp_path), "gone-final")

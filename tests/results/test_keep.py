@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,15 @@ from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.sweep_group import GroupResult
 from contrasweep.tuning.reports.answer import answer_section
-from contrasweep.tuning.reports.figures import front_of
+from contrasweep.tuning.reports.comparison import comparison_section
+from contrasweep.tuning.reports.figures import draw_progress, front_of
+from contrasweep.tuning.reports.style import BREAKS
 from contrasweep.tuning.results.selection import best_completed, best_trials, final_scores, front_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.results.violations import violations
+from contrasweep.tuning.sensitivity.comparison import _unequal
+from contrasweep.tuning.sensitivity.observations import observe
 from contrasweep.tuning.store import ResultsStore
 from tests.studies import STUDY, PlannedStudy, scored, small_plan
 
@@ -81,6 +86,48 @@ def test_every_place_names_the_best_that_keeps_the_condition(tmp_path: Path) -> 
     assert data.best_so_far == ([0], [0.7])
     assert "The completed trials that keep val.colour_mse &gt;= 200, the best first" in data._repr_html_()
     assert "trial 0 is the best of 2 completed that keep val.colour_mse >= 200" in str(answer_section(data))
+
+
+def test_figures_mark_the_trials_that_break_it(tmp_path: Path) -> None:
+    data = read_study(written(tmp_path).store, STUDY)
+    drawn = draw_progress(data, data.trials)
+    by_name = {trace.name: list(trace.x) for trace in drawn.data}
+    assert by_name["completed: val.accuracy"] == [0, 2]
+    assert by_name[f"{BREAKS}: val.accuracy"] == [1, 3]
+    none = read_study(written(tmp_path / "none", ("colour_mse>=500",)).store, STUDY)
+    alt = draw_progress(none, none.trials).layout.meta["alt"]
+    assert "None of the 4 completed trials of study study-1 keeps" in alt
+
+
+def test_an_analysis_of_all_trials_says_that_it_is_one(tmp_path: Path) -> None:
+    seen = observe(written(tmp_path).store, STUDY)
+    assert seen.keep == "val.colour_mse >= 200"
+    other = replace(seen, study="other", keep="")
+    (told,) = _unequal(seen, other)
+    assert told.endswith("not applied here: study-1 keeps val.colour_mse >= 200, other keeps nothing")
+
+
+def test_a_comparison_names_the_conditions_that_differ(tmp_path: Path) -> None:
+    both = [
+        read_study(written(tmp_path / place, keep).store, STUDY)
+        for place, keep in (("a", (KEEP,)), ("b", ()))
+    ]
+    section = comparison_section(both)
+    assert "Several conditions, which limit the best trial of a search" in section.text
+    (table, *_) = section.tables
+    goal = table.columns.index("goal")
+    assert [row[goal] for row in table.rows] == ["val.accuracy, val.colour_mse >= 200", "val.accuracy"]
+
+
+def test_the_end_of_a_sweep_does_not_speak_of_trials_that_break_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trial 1 beats the untrained encoder, and breaks the condition."""
+    study = PlannedStudy(small_plan(tmp_path, trials=2, keep=(KEEP,)))
+    study.write(*(scored((0.8, 0.8, score), colour=colour) for score, colour in ((0.7, 300.0), (0.9, 100.0))))
+    report_sweep(SweepResult(study.plan, {"completed": 2}), as_json=False)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "no trial that keeps the conditions beats the untrained encoder" in told
 
 
 def test_more_conditions_may_be_given_for_a_selection(tmp_path: Path) -> None:

@@ -70,6 +70,13 @@ def test_scores_within_the_binomial_noise_of_the_best_are_ties() -> None:
     assert ties_of_best({}, 100) == ((), 0.0)
 
 
+@pytest.mark.parametrize("images", [19, 27, 63, 399, 511])
+def test_one_image_less_than_all_is_a_tie_however_it_is_rounded(images: int) -> None:
+    tied, noise = ties_of_best({0: 1.0, 1: (images - 1) / images}, images)
+    assert noise == pytest.approx(1 / images)
+    assert tied == [1]
+
+
 @pytest.mark.parametrize(
     ("metric", "images"),
     [

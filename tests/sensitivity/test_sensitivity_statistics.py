@@ -280,8 +280,7 @@ def test_runs_are_paired_by_their_seeds() -> None:
     def final(name: str, level: float, seeds: range) -> Observations:
         one = study(2, study=name)
         count = len(seeds)
-        scores = np.concatenate([np.full(count, 0.0), level + 0.01 * np.arange(count)])
-        runs = Replicates(np.repeat([0, 1], count), np.tile(list(seeds), 2), scores)
+        runs = Replicates(np.zeros(count, dtype=int), np.array(seeds), level + 0.01 * np.arange(count))
         return replace(one, replicates=runs)
 
     tests = seed_tests([final("good", 0.8, range(8)), final("bad", 0.7, range(2, 10))])
@@ -290,5 +289,18 @@ def test_runs_are_paired_by_their_seeds() -> None:
     assert (test.first, test.second, test.blocks) == ("good", "bad", 6)
     assert test.difference == pytest.approx(0.12)
     assert seed_tests([final("good", 0.8, range(3)), final("bad", 0.7, range(3))]) == TooFew(
-        3, 6, "shared seeds"
+        3, 6, "shared seeds of studies with a single configuration"
     )
+
+
+def test_the_best_of_several_trials_is_not_tested_with_the_scores_that_selected_it() -> None:
+    """All scores are noise: the best of 40 trials would beat a single one on most seeds."""
+    rng = np.random.default_rng(0)
+
+    def noise(name: str, trials: int) -> Observations:
+        runs = Replicates(
+            np.repeat(np.arange(trials), 8), np.tile(np.arange(8), trials), rng.normal(size=8 * trials)
+        )
+        return replace(study(2, study=name), replicates=runs)
+
+    assert isinstance(seed_tests([noise("searched", 40), noise("single", 1)]), TooFew)

@@ -81,6 +81,36 @@ def test_rows_that_differ_by_less_than_what_counts_are_equal() -> None:
     assert judge(both, results({**even, **wild})).status == "undecided"
 
 
+def test_one_of_two_that_is_nearly_shown_is_not_equal() -> None:
+    """Each of two comparisons has p = 0.037, and either would do: corrected, the claim has p = 0.07."""
+    nearly = [80 + 1.7 + step for step in (-2, -1, 0, 1, 2)]
+    cells = {("infonce", "acc"): [80.0] * 5, ("fair-cclk", "acc"): nearly, ("fair-infonce", "acc"): nearly}
+    one = claim('max(row["fair-cclk"].acc, row["fair-infonce"].acc) > row["infonce"].acc')
+    verdict = judge(one, results(cells))
+    assert [found.finding for found in verdict.comparisons] == ["supports", "supports"]
+    assert verdict.false == pytest.approx(0.074, abs=0.001)
+    assert verdict.status == "undecided"
+    equal = [79.9, 80.1, 80, 80.1, 79.9]
+    cells |= {("fair-cclk", "acc"): equal, ("fair-infonce", "acc"): equal}
+    assert judge(one, results(cells)).status == "equal"
+    assert judge(one, results({**cells, ("fair-cclk", "acc"): nearly})).status == "undecided"
+
+
+def test_a_contradicted_claim_names_what_contradicts_it_after_the_correction() -> None:
+    """Two of three comparisons are below 5 %, one of them below a third of that."""
+    base = [80.0] * 5
+    gaps = {"fair-infonce": 5.0, "infonce": 1.7, "fair-cclk": -5.0}
+    cells = {(row, "acc"): [80 + gap + step for step in (-2, -1, 0, 1, 2)] for row, gap in gaps.items()}
+    order = claim('min(row["fair-infonce"].acc, row["infonce"].acc) < 80 and row["fair-cclk"].acc > 80')
+    assert judge(order, results(cells)).against == ("fair-cclk.acc > 80",)
+    every = claim(" and ".join(f'row["{row}"].acc < 80' for row in gaps))
+    verdict = judge(every, results(cells))
+    assert [one.finding for one in verdict.comparisons].count("contradicts") == 2
+    assert (verdict.status, verdict.against) == ("contradicted", ("80 > fair-infonce.acc",))
+    alone = claim('row["infonce"].acc < 80')
+    assert judge(alone, results({("infonce", "acc"): base})).against == ()
+
+
 def test_what_did_not_leave_its_untrained_encoder_is_inert() -> None:
     cells = {("fair-cclk", "acc"): [80.2, 80.1, 80.2, 80.1, 80.2], ("infonce", "acc"): [80.0] * 5}
     assert judge(HIGHER, results(cells)).status == "holds"

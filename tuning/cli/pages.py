@@ -13,6 +13,7 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, check_page
+from contrasweep.tuning.limits import check_watch
 
 if TYPE_CHECKING:
     from contrasweep.tuning.reports.page import Section
@@ -64,6 +65,7 @@ def report(
     """
     from contrasweep.tuning.transfer.request import map_method_of
 
+    check_watch(watch)
     page = _page_of(output, studies, ".html", several="report.html")
     method = map_method_of(map_method, map_asked=map_)
     if map_ and watch is not None:
@@ -116,6 +118,7 @@ def sensitivity(
 
     Example: contrasweep sensitivity my-study -o sensitivity.html
     """
+    check_watch(watch)
     page = _page_of(output, studies, "-sensitivity.html", several="sensitivity.html")
     if csv is not None:
         check_folder(csv, "--csv")

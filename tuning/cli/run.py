@@ -224,7 +224,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     gain = largest_gain(every.rows, main)
     if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
-        warn(f"{NOT_BEATEN}.")
+        warn(f"{NOT_BEATEN} in {main}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 

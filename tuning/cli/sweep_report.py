@@ -144,7 +144,8 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
         tell(told)
     if not selected[0].beats_untrained:
-        warn("no trial beats the untrained encoder it started from.")
+        which = "trial that keeps the conditions" if plan.search.keep else "trial"
+        warn(f"no {which} beats the untrained encoder it started from.")
     if result.counts.get("failed"):
         failures, show = counted(result.counts["failed"], "trial"), show_command(plan.name, plan.results)
         warn(f"{failures} ended with an error (`{show}`):")

@@ -180,7 +180,7 @@ def _beyond(own: Scores, other: Scores) -> str:
     difference = seed_by_seed(own, other)
     if difference is None:
         return "on other seeds than"
-    interval = mean_interval(difference)
+    interval = mean_interval(difference) if difference.n >= FEW_SEEDS else None
     between = "" if interval is None else f" (95 % interval of the difference: {interval_text(interval)})"
     return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
 

@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 
 from contrasweep.data import scored_dataset
 from contrasweep.names import counted
-from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.durations import in_words as time_in_words
+from contrasweep.tuning.experiment.conditions import appended, in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import differences_of, selected_rows, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
@@ -62,6 +63,9 @@ def _cautions(studies: Sequence[StudyData]) -> list[str]:
     metrics = {data.metric for data in studies}
     if len(metrics) > 1:
         found.append(f"Several goals ({', '.join(sorted(metrics))}): each column has its own.")
+    if len({data.search.keep for data in studies}) > 1:
+        asked = "; ".join(f"{data.name}: {in_words(data.search.keep) or 'none'}" for data in studies)
+        found.append(f"Several conditions, which limit the best trial of a search ({asked}).")
     unfinished = [data.name for data in studies if data.state != "ended"]
     if unfinished:
         found.append(f"Not ended: {', '.join(unfinished)}.")
@@ -89,10 +93,11 @@ def _table(studies: Sequence[StudyData]) -> Table:
                 "dataset": data.record.dataset,
                 "trials": f"{len(data.trials):,} of {data.planned:,}",
                 "epochs trained": cost.epochs,
-                "trial time": in_words(cost.trials),
-                "goal": data.metric,
+                "trial time": time_in_words(cost.trials),
+                "goal": f"{data.metric}{appended(data.search.keep)}",
                 "best, validation": None if best is None else best.score,
                 "untrained, validation": None if best is None else best.untrained,
+                "tested score": score or None,
                 "final runs, test": None if tested is None else f"{mean_and_std(tested)} (n = {tested.n})",
                 "untrained, test": None if control is None else mean_and_std(control.scores.get(score)),
             }

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from contrasweep.names import counted
 from contrasweep.tuning.methods.metrics import is_minimised
-from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.reports.style import BREAKS, COLOURS, GREY
 from contrasweep.tuning.results.best import best_name, merit, pareto_front
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
@@ -39,7 +39,9 @@ LOOKS = {
     "running": Look(GREEN, "triangle-right"),
     "interrupted": Look(PINK, "square-open"),
     "failed": Look(RED, "x"),
+    BREAKS: Look(BLUE, "circle-open", 1.4),
 }
+"""By how a trial ended, or that it completed and cannot be the best one."""
 
 
 def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
@@ -49,8 +51,8 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     """
     figure = go.Figure()
     for status, look in LOOKS.items():
-        metric = data.metric if status == "completed" else data.rung_metric
-        scored = [(t.number, _last_score(t), t.epoch) for t in drawn if t.status == status]
+        metric = data.metric if status in ("completed", BREAKS) else data.rung_metric
+        scored = [(t.number, _last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
         points = [point for point in scored if point[1] is not None]
         if points:
             numbers, scores, epochs = zip(*points, strict=True)
@@ -72,6 +74,12 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
         meta={"alt": _progress_alt(data, best)},
     )
     return _whole_numbers(figure)
+
+
+def _standing(data: StudyData, trial: TrialResult) -> str:
+    """Return how a trial ended; of a completed one also whether it breaks a condition of the search."""
+    breaks = trial.status == "completed" and trial.score is not None and trial.number not in data.final_scores
+    return BREAKS if breaks else trial.status
 
 
 def _last_score(trial: TrialResult) -> float | None:
@@ -267,7 +275,7 @@ def _draw_untrained(figure: go.Figure, score: float | None) -> None:
 
 
 def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
-    reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else "none has completed yet"
+    reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else data.no_best
     untrained = data.untrained_score(data.metric)
     control = "" if untrained is None else f"; the untrained encoder has {number_text(untrained)}"
     return f"Scores of {counted(len(data.trials), 'trial')} of {data.name}: {reached}{control}."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
-from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.reports.style import BREAKS, COLOURS, GREY
 from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore
@@ -113,8 +113,14 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
 def _draw_progress(axes: "Axes", data: StudyData) -> None:
     """Draw the final score of each completed trial, and the best so far; stopped trials have none."""
     scored = [(trial.number, trial.score) for trial in data.trials if trial.score is not None]
-    if scored:
-        axes.plot(*zip(*scored, strict=True), "o", color=GREY, markersize=3)
+    kept = [one for one in scored if one[0] in data.final_scores]
+    broken = [one for one in scored if one[0] not in data.final_scores]
+    if kept:
+        axes.plot(*zip(*kept, strict=True), "o", color=GREY, markersize=3)
+    if broken:
+        look: dict[str, Any] = {"color": GREY, "markersize": 4, "markerfacecolor": "none"}
+        axes.plot(*zip(*broken, strict=True), "o", label=BREAKS, **look)
+        axes.legend(frameon=False, fontsize=8)
     trials, best = data.best_so_far
     if trials:
         places = [*trials, data.trials[-1].number]

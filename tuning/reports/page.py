@@ -13,7 +13,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from contrasweep.notebook_tables import with_code
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.limits import check_watch
 from contrasweep.tuning.reports.maps import FeatureMap, map_view
 from contrasweep.tuning.reports.style import template
 from contrasweep.tuning.results.numbers import cell_text
@@ -27,7 +27,6 @@ DENSE_COLUMNS = 10
 """With more columns than this, they stand closer together."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
-SHORTEST_WATCH, LONGEST_WATCH = 1.0, 86_400.0
 """The shortest allowed time between two writings of a watched page, in seconds."""
 Tone = Literal["blue", "orange", "yellow", "grey", "plain"]
 
@@ -140,10 +139,7 @@ def while_running(
     Raises:
         InputError: `seconds` is below 1, or above a day.
     """
-    if not SHORTEST_WATCH <= seconds <= LONGEST_WATCH:
-        raise InputError(
-            f"--watch takes {SHORTEST_WATCH:g} to {LONGEST_WATCH:,.0f} seconds, given {seconds:g}"
-        )
+    check_watch(seconds)
     # The state first: what ends after it was read is on the next page.
     while any(store.state(study) == "running" for study in studies):
         yield seconds

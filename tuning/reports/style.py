@@ -12,6 +12,9 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 # Readable on white and on black.
 GREY = "#8C8C8C"
 
+BREAKS: Final = "completed, breaks --keep"
+"""What figures call trials that cannot be the best, because they break a condition of the search."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 SEQUENTIAL = "Cividis"
 MOST_TICKS: Final = 6

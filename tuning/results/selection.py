@@ -35,7 +35,7 @@ from contrasweep.tuning.results.commands import resume_hint, show_command
 from contrasweep.tuning.results.noise import images_behind
 from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
-from contrasweep.tuning.statistics import binomial_noise
+from contrasweep.tuning.statistics import ROUNDING, binomial_noise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 ACCURACY = "val.accuracy"
@@ -251,7 +251,9 @@ def ties_of_best(scores: Mapping[int, float], images: int) -> tuple[Sequence[int
         return (), 0.0
     noise = binomial_noise(best[1], images)
     ranked = sorted(scores, key=lambda trial: best_order(trial, scores[trial], ACCURACY))
-    return [trial for trial in ranked if trial != best[0] and scores[trial] >= best[1] - noise], noise
+    # One image less than the best can be exactly the noise, and differ from it by rounding.
+    least = best[1] - noise * (1 + ROUNDING)
+    return [trial for trial in ranked if trial != best[0] and scores[trial] >= least], noise
 
 
 def ties_in_words(study: StudyRecord, scores: Mapping[int, float]) -> str:

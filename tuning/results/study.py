@@ -309,9 +309,11 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     """
     record = store.study(name)
     if record.is_final:
-        raise InputError(
-            f"study {name} holds final runs; `contrasweep report {record.searched_study}` shows them"
-        )
+        searched = record.searched_study
+        there = searched in study_names(store.location)
+        shown = f"report {searched}" if there else f"show {name}"
+        gone = "" if there else f", because the searched study {searched} is gone"
+        raise InputError(f"study {name} holds final runs; `contrasweep {shown}` shows them{gone}")
     read_at = datetime.now(UTC) if now is None else now
     heartbeat = read_heartbeat(store.location, name)
     ended = heartbeat is not None and heartbeat.state == "ended"

@@ -207,6 +207,9 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
             f"{first.study} trains for {first.epochs} epochs, {second.study} for {second.epochs}: "
             "equal trials are not equal budgets"
         )
+    if first.keep != second.keep:
+        asked = ", ".join(f"{one.study} keeps {one.keep or 'nothing'}" for one in (first, second))
+        found.append(f"the searches have different conditions, which are not applied here: {asked}")
     seeds = [len(np.unique(one.replicates.seed)) for one in (first, second)]
     if seeds[0] != seeds[1] and all(seeds):
         found.append(
@@ -280,19 +283,18 @@ def _block(study: StudyAtBudget) -> str:
 def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooFew:
     """Test each two studies of one dataset and metric over the seeds that both ran.
 
-    A study with several trials takes part with the trial of the best mean score.
+    Studies with several trials are left out: the scores that select the best of them flatter it, so a test
+    of the same scores would find differences where there are none.
     """
     groups: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for one in studies:
-        groups.setdefault((one.dataset, one.metric), {})[one.study] = _by_seed(one.replicates)
-    return paired_tests(list(groups.values()), "shared seeds")
+        if len(np.unique(one.replicates.trial)) == 1:
+            groups.setdefault((one.dataset, one.metric), {})[one.study] = _by_seed(one.replicates)
+    return paired_tests(list(groups.values()), "shared seeds of studies with a single configuration")
 
 
 def _by_seed(runs: Replicates) -> dict[str, float]:
-    """Return the scores by seed of the trial with the best mean; the first of several."""
-    means = {trial: runs.score[runs.trial == trial].mean() for trial in np.unique(runs.trial)}
-    own = runs.trial == max(means, key=lambda trial: means[trial], default=None)
-    return {str(seed): float(score) for seed, score in zip(runs.seed[own], runs.score[own], strict=True)}
+    return {str(seed): float(score) for seed, score in zip(runs.seed, runs.score, strict=True)}
 
 
 def paired_tests(

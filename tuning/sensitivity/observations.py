@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import SAME
 from contrasweep.tuning.results.study import hardware_of
@@ -68,6 +69,7 @@ class Observations:
         untrained: the score of the untrained encoder, mean over trials.
         hardware: the hardware that the trials ran on, in words.
         replicates: the completed runs behind `score`.
+        keep: the conditions of the search, in words. Trials that break them are here, too.
     """
 
     study: str
@@ -91,6 +93,7 @@ class Observations:
     untrained: float
     hardware: str
     replicates: Replicates
+    keep: str = ""
 
     @property
     def completed(self) -> NDArray[np.bool_]:
@@ -191,6 +194,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
             _ints(kept, "seed"),
             merit(record.metric, 1.0) * _floats(kept, f"metric.{record.metric}"),
         ),
+        keep="" if record.is_final else in_words(record.require_search().keep),
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.tuning.statistics import ROUNDING, student_interval
-from contrasweep.tuning.tables.statements import All, Comparison, Statement, comparisons
+from contrasweep.tuning.tables.statements import All, Comparison, Either, Statement, comparisons
 
 ERROR = 0.05
 """The rate at which a statement that is false is called supported, and a true one contradicted, at most."""
@@ -80,6 +80,44 @@ def join(statement: Statement, test: Callable[[Comparison], tuple[Floats, Floats
 def judge_each(statement: Statement, seeds: int) -> list[Judged]:
     """Return what the runs, in their first arrangement, say about each comparison."""
     return [_judged(one, seeds) for one in comparisons(statement)]
+
+
+def contradicting(statement: Statement, seeds: int, error: float = ERROR) -> list[str]:
+    """Return the comparisons for which the runs contradict a statement, the smallest p value first.
+
+    They are those that `against_and_for` counts: after the correction for the parts of an `All`, and of an
+    `Either` only if all of its parts are contradicted. Without one, the statement is not contradicted.
+    """
+    return [text for _, text in sorted(_contradicting(statement, seeds, error), key=lambda one: one[0])]
+
+
+def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple[float, str]]:
+    if isinstance(statement, Comparison):
+        p = float(_one_sided(statement, seeds)[1][0])
+        return [(p, statement.text)] if p <= error else []
+    if isinstance(statement, All):
+        parts = [_contradicting(part, seeds, error / len(statement.parts)) for part in statement.parts]
+    else:
+        parts = [_contradicting(part, seeds, error) for part in statement.parts]
+        parts = parts if all(parts) else []
+    return [one for part in parts for one in part]
+
+
+def finding_of(statement: Statement, seeds: int) -> Finding:
+    """Return what the runs say about a statement without a correction for the number of its comparisons.
+
+    An `All` is equal where each part is supported or equal, an `Either` where each part is equal.
+    """
+    if isinstance(statement, Comparison):
+        return _judged(statement, seeds).finding
+    found = {finding_of(part, seeds) for part in statement.parts}
+    if found == {"equal"} or (isinstance(statement, All) and found == {"equal", "supports"}):
+        return "equal"
+    if found == {"supports"} or (isinstance(statement, Either) and "supports" in found):
+        return "supports"
+    if found == {"contradicts"} or (isinstance(statement, All) and "contradicts" in found):
+        return "contradicts"
+    return "undecided"
 
 
 def mean_beyond(values: Sequence[float], bound: float, of: int) -> bool:

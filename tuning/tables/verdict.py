@@ -19,6 +19,8 @@ from contrasweep.tuning.tables.evidence import (
     FEWEST_SEEDS,
     Judged,
     against_and_for,
+    contradicting,
+    finding_of,
     judge_each,
     mean_beyond,
 )
@@ -37,12 +39,13 @@ class Verdict:
 
     Attributes:
         claim: the claim.
-        status: `holds` (every comparison is supported), `contradicted` (one is), `equal` (none is, and those
-            that are not supported are equal), `inert` (no row that it reads differs from its untrained
-            encoder), `undecided`, or why it was not judged.
+        status: `holds` (the comparisons are supported), `contradicted` (one is), `equal` (neither, and those
+            that are not supported are equal; see `finding_of`), `inert` (no row that it reads differs from
+            its untrained encoder), `undecided`, or why it was not judged.
         false: the p value against the claim; it holds where this is at most 5 %. None where not tested.
         true: the p value for the claim; it is contradicted where this is at most 5 %.
-        comparisons: what the runs say about each comparison.
+        comparisons: what the runs say about each comparison, without a correction for their number.
+        against: the comparisons that contradict a contradicted claim, after this correction.
         chance: the share of shuffles of the rows within each seed in which the claim holds; None for a claim
             that reads a single row of each column.
         seeds: the runs of each cell; None for facts of the data, which have no runs.
@@ -56,6 +59,7 @@ class Verdict:
     false: float | None = None
     true: float | None = None
     comparisons: tuple[Judged, ...] = ()
+    against: tuple[str, ...] = ()
     chance: float | None = None
     seeds: int | None = None
     note: str = ""
@@ -66,13 +70,6 @@ class Verdict:
     def p(self) -> float | None:
         """The p value behind the status: for the claim where it is contradicted, else against it."""
         return self.true if self.status == "contradicted" else self.false
-
-    @property
-    def against(self) -> list[str]:
-        """The comparisons that contradict a contradicted claim."""
-        if self.status != "contradicted":
-            return []
-        return [one.text for one in self.comparisons if one.finding == "contradicts"]
 
 
 def judge(claim: Claim, own: Runs, others: Mapping[str, Runs] | None = None) -> Verdict:
@@ -130,12 +127,23 @@ def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffle
         status = "holds"
     elif true[0] <= ERROR:
         status = "contradicted"
-    elif all(one.finding in ("supports", "equal") for one in single):
+    elif finding_of(outcome.statement, seeds) == "equal":
         status = "equal"
     else:
         status = "undecided"
     chance = float((false[1:] <= ERROR).mean()) if shuffled and len(false) > 1 else None
-    return Verdict(claim, status, float(false[0]), float(true[0]), single, chance, seeds, _left_out(outcome))
+    against = contradicting(outcome.statement, seeds) if status == "contradicted" else []
+    return Verdict(
+        claim,
+        status,
+        float(false[0]),
+        float(true[0]),
+        comparisons=single,
+        against=tuple(against),
+        chance=chance,
+        seeds=seeds,
+        note=_left_out(outcome),
+    )
 
 
 def _left_out(outcome: Outcome) -> str:

@@ -27,8 +27,9 @@ def _known(one: StudySensitivity) -> Known | TooFew:
     """Return the stages of which importance says anything; without any, what the first lacks."""
     known = [stage for stage in one.stages if stage.judged or not isinstance(stage.effects, TooFew)]
     lacks = [entry for entry in one.stages[0].importances if isinstance(entry, TooFew)]
-    fewest = min(lacks, key=lambda lack: lack.found, default=TooFew(0, 1, "searched parameters"))
-    return known or fewest
+    # A parameter that depends on another is judged on a part of the trials: the study itself has more.
+    most = max(lacks, key=lambda lack: lack.found, default=TooFew(0, 1, "searched parameters"))
+    return known or most
 
 
 def _missing(found: Known, one: StudySensitivity) -> Iterator[tuple[str, TooFew]]:

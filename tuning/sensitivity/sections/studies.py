@@ -164,6 +164,11 @@ def trials_section(one: StudySensitivity) -> Section:
         "most, on the validation split, larger is better.",
         _best_line(o.score[np.isfinite(o.score)], o.untrained),
     ]
+    if o.keep:
+        lines.append(
+            f"The search keeps {o.keep}. This page is about all trials, also those that do not; the best one "
+            "that does is in `contrasweep best`."
+        )
     if o.repeats:
         lines.append(
             f"{counted(o.repeats, 'trial')} ran a configuration again, with the same scores: what parameters "
