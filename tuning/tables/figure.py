@@ -57,7 +57,9 @@ def draw_table(results: TableResults, path: Path) -> None:
             else:
                 _draw_map(axes, results, name, cells)
             axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(textwrap.fill(title(results), 90), fontsize=8)
+    spread = any(cell.ours and cell.ours.std is not None for cells in panels.values() for cell in cells)
+    bars = " Bars: ± sample standard deviation over seeds." if spread and table.run.axis.y is None else ""
+    figure.suptitle(textwrap.fill(f"{title(results)}.{bars}", 90), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
