@@ -156,6 +156,8 @@ def main() -> None:
     parser.add_argument("--earlier", action="store_true")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
+    if given.seeds < 2:
+        parser.error("--seeds takes 2 or more: every mean has an interval")
     if given.keep is not None and given.trees:
         parser.error("--keep keeps searches on the Gaussian process: no --trees")
     others = {one.search for one in read(given.keep)} if given.keep and given.keep.exists() else set()

@@ -244,9 +244,9 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
         ("method: infonce\ndataset: digits\nhyperparameters: [1]", ["hyperparameters must be", "[1]"]),
         (
             "method: infonce\ndataset: digits\nhyperparameters: {optimizer.lr: 3}",
-            ["optimizer.lr is a setting"],
+            ["optimizer.lr is no hyperparameter"],
         ),
-        ("method: infonce\ndataset: digits\nhyperparameters: {epochs: 3}", ["epochs is a setting"]),
+        ("method: infonce\ndataset: digits\nhyperparameters: {epochs: 3}", ["epochs is no hyperparameter"]),
         (
             "method: infonce\ndataset: digits\nvalidation: {halves: true, fraction: 0}",
             ["needs validation.fraction"],

@@ -13,11 +13,11 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.setup import (
     few_images_in_words,
     few_steps_in_words,
-    idle_settings_in_words,
     late_rung_in_words,
     scored_images,
     searched_views_in_words,
     setup_in_words,
+    unreached_in_words,
 )
 
 
@@ -86,12 +86,13 @@ def test_a_batch_has_no_more_images_than_there_are() -> None:
 
 def test_what_a_short_run_does_not_reach_is_warned_of() -> None:
     given = {"epochs": 2, "probes.at_epochs": (1, 50), "schedule.warmup_epochs": 20}
-    late, warmup = idle_settings_in_words(resolve("infonce", "digits", given))
+    late, warmup = unreached_in_words(resolve("infonce", "digits", given))
     assert late == "probes.at_epochs has 50, and the run ends after 2 epochs."
     assert warmup.startswith("the learning rate never reaches optimizer.lr: it rises for 20 epochs")
+    assert len(unreached_in_words(resolve("infonce", "digits", {**given, "schedule.name": "constant"}))) == 2
     # A schedule of a paper, whose ramp is longer than the run on purpose.
     ramp = {**given, "schedule.name": "cosine-min-ramp", "probes.at_epochs": (2,)}
-    assert idle_settings_in_words(resolve("infonce", "digits", ramp)) == []
+    assert unreached_in_words(resolve("infonce", "digits", ramp)) == []
 
 
 def test_scores_of_views_are_warned_of_where_the_search_varies_the_views() -> None:

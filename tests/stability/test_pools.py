@@ -17,9 +17,8 @@ from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.stability.pools import common_parameters, paired_pools
 
 
-def any_of(*methods: str):
-    """All configurations can be run."""
-    return dict.fromkeys(methods, lambda _: True)
+def always(method: str, values: object) -> bool:
+    return True
 
 
 FIRST = Space.parse(
@@ -50,7 +49,7 @@ def test_common_parameters_have_the_values_that_all_allow() -> None:
 
 
 def test_configurations_agree_in_what_is_common_and_fill_the_ranges() -> None:
-    pools = paired_pools({"a": FIRST, "b": SECOND}, 32, 0, any_of("a", "b"))
+    pools = paired_pools({"a": FIRST, "b": SECOND}, 32, 0, always)
     for one, other in zip(pools["a"], pools["b"], strict=True):
         assert (one["lr"], one["flip"]) == (other["lr"], other["flip"])
     assert whole_configurations(pools["a"], FIRST)
@@ -62,20 +61,20 @@ def test_configurations_agree_in_what_is_common_and_fill_the_ranges() -> None:
 
 
 def test_the_seed_decides() -> None:
-    spaces, possible = {"a": FIRST, "b": SECOND}, any_of("a", "b")
-    assert paired_pools(spaces, 8, 1, possible) == paired_pools(spaces, 8, 1, possible)
-    assert paired_pools(spaces, 8, 1, possible) != paired_pools(spaces, 8, 2, possible)
-    assert len(paired_pools(spaces, 8, -1, possible)["a"]) == 8
+    spaces = {"a": FIRST, "b": SECOND}
+    assert paired_pools(spaces, 8, 1, always) == paired_pools(spaces, 8, 1, always)
+    assert paired_pools(spaces, 8, 1, always) != paired_pools(spaces, 8, 2, always)
+    assert len(paired_pools(spaces, 8, -1, always)["a"]) == 8
 
 
 def test_what_one_method_cannot_run_is_left_out_for_all() -> None:
     spaces = {"a": FIRST, "b": SECOND}
-    possible = {"a": lambda _: True, "b": lambda values: values["clusters"] <= 6}
-    whole, pools = paired_pools(spaces, 64, 0, any_of("a", "b")), paired_pools(spaces, 12, 0, possible)
+    whole = paired_pools(spaces, 64, 0, always)
+    pools = paired_pools(spaces, 12, 0, lambda method, values: method == "a" or values["clusters"] <= 6)
     rows = [row for row, one in enumerate(whole["b"]) if one["clusters"] <= 6][:12]
     assert pools == {name: [whole[name][row] for row in rows] for name in spaces}
     with pytest.raises(InputError, match="of 512 configurations of a, b, 0 can be run, and 8 are wanted"):
-        paired_pools(spaces, 8, 0, {"a": lambda _: True, "b": lambda _: False})
+        paired_pools(spaces, 8, 0, lambda method, _: method == "a")
 
 
 def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
@@ -116,6 +115,13 @@ def test_more_clusters_than_images_are_not_proposed(tmp_path: Path) -> None:
     assert planned.exit_code == 0, planned.output
 
 
+def test_a_pool_needs_no_files_of_the_dataset(tmp_path: Path) -> None:
+    words = ["pool", "infonce", "--data", "cifar10", "--size", "8", "-o", str(tmp_path / "pools")]
+    done = CliRunner().invoke(app, [*words, "--data-root", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert f"--data-root {tmp_path}" in done.output
+
+
 def test_a_finite_space_repeats_itself_and_says_so(tmp_path: Path) -> None:
     given = ["temperature=0.1", "optimizer.lr=0.1", "views.min_crop=0.5"]
     words = [word for one in given for word in ("--set", one)]
@@ -141,6 +147,7 @@ def test_a_finite_space_repeats_itself_and_says_so(tmp_path: Path) -> None:
             ),
             "infonce searches nothing",
         ),
+        (("infonce", "--set", "validation.fraction=0"), "validation.fraction is 0: a pool is compared"),
         (("infonce", "--set", "temprature=1"), "Did you mean 'temperature'?"),
     ],
 )

@@ -152,7 +152,7 @@ def test_studies_of_other_lengths_and_of_samplers_that_learn_are_warned_of(
     assert code == 0, told
     text = page.read_text(encoding="utf-8")
     for warning in (
-        "n infonce-found, tpe proposed trials from the scores of earlier ones",
+        "n infonce-found, tpe may have proposed trials from the scores of others",
         "he studies differ in the epochs of a trial: fair-cclk 2, infonce-longer 3, infonce-found 2",
     ):
         assert warning in told
@@ -164,6 +164,31 @@ def test_studies_of_other_lengths_and_of_samplers_that_learn_are_warned_of(
     pools = tmp_path / "pools.parquet"
     assert call(stored, "fair-cclk", "infonce-longer", "-o", str(pools))[0] == 0
     assert "infonce-longer 3" in call(stored, str(pools))[1]
+
+
+def test_two_studies_of_one_method_have_other_seeds_of_their_own(stored: Path, tmp_path: Path) -> None:
+    write(tmp_path, "infonce", 0.0)
+    write(tmp_path, "infonce", 0.1, name="again", seed=1)
+    write(tmp_path, "infonce", 0.2, name="longer", experiment={"epochs": 3})
+    write(
+        tmp_path,
+        "infonce",
+        0.3,
+        name="longer-again",
+        seed=1,
+        experiment={"epochs": 3, "probes": {"at_epochs": [1]}},
+    )
+    first, second = read_tried(ResultsStore(tmp_path), ["infonce", "longer"], ["again", "longer-again"])
+    assert first.again[:, 0] == pytest.approx([0.6])
+    assert second.again[:, 0] == pytest.approx([0.8])
+
+
+def test_a_sampler_that_is_not_installed_may_have_learned(tmp_path: Path) -> None:
+    for method in ("fair-cclk", "infonce"):
+        write(tmp_path, method, 0.0, search={"sampler": "absent-sampler"})
+    code, told = call(tmp_path, "fair-cclk", "infonce")
+    assert code == 0, told
+    assert "in infonce, absent-sampler may have proposed trials" in told
 
 
 @pytest.mark.parametrize(
@@ -186,7 +211,7 @@ def test_studies_of_other_lengths_and_of_samplers_that_learn_are_warned_of(
         (("fair-cclk", "infonce", "--again", "infonce-copy"), "it trained on seed 0, as infonce did"),
         (
             ("fair-cclk", "infonce", "--again", "infonce-longer"),
-            "it differs from infonce in more than its seeds: epochs is 3 there, 2 in infonce",
+            "it differs from infonce in more than `seed`: epochs is 3 there, 2 in infonce",
         ),
         (
             ("fair-cclk", "infonce", "--again", "infonce-again", "--again", "infonce-again"),

@@ -77,7 +77,7 @@ def test_the_line_of_a_claim_tells_what_its_verdict_rests_on() -> None:
     text, printed, ours, remarks = verdict_line(verdict)
     assert (text, printed, ours) == ("It is the best.", "holds", "contradicted")
     assert remarks.startswith(
-        "of 2: 1 supported, 1 contradicted (fair-cclk.acc > fair-infonce.acc); p < 0.001; "
+        "of 2: 1 supported, 1 contradicted; against it: fair-cclk.acc > fair-infonce.acc; p < 0.001; "
     )
     assert re.search(r"; \d+ % by chance; n = 5$", remarks)
     same = judge(Claim(text="A", check='row["fair-cclk"].acc > 5', holds=True), runs_of(as_printed(rows)))

@@ -1,13 +1,15 @@
 """`contrasweep pool`: configurations for several methods, paired, for `sweep --enqueue`."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.cli.completion import complete_methods
-from contrasweep.tuning.cli.options import AsJson, Set, parse_settings
+from contrasweep.tuning.cli.options import AsJson, DataRoot, Set, parse_settings
 from contrasweep.tuning.cli.rendering import print_json, remark, say
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
@@ -29,6 +31,7 @@ def pool(
     data: Annotated[str, typer.Option(help="Dataset.")] = "colour-digits",
     size: Annotated[int, typer.Option(metavar="N", help="Configurations of each method.")] = 48,
     set_: Set = None,
+    data_root: DataRoot = None,
     seed: Annotated[int, typer.Option(help="Seed of the Sobol sequence.")] = 0,
     json: AsJson = False,
 ) -> None:
@@ -46,6 +49,8 @@ def pool(
     refuse_few(size, f"--size {size}: `stability` compares that many trials besides the defaults")
     check_folder(output, "-o")
     values = parse_settings(set_)
+    if values.get("validation.fraction") == 0:
+        raise InputError("validation.fraction is 0: a pool is compared on images that are held out")
     halves = [f"{name}={value}" for name, value in HALVES.items() if name not in values]
     settings = {**parse_settings(halves), **values}
     rules = SearchRules(values=settings, sampler="random", scheduler="none", trials=size + 1, seed=seed)
@@ -54,14 +59,21 @@ def pool(
         if not request.space.searched:
             raise InputError(f"{one} searches nothing with these settings: leave out some of --set")
     remark("Loading torch ...")
-    from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.data import data_root as folder_of_data
+    from contrasweep.tuning.planning.plan_sweep import experiment_of_defaults
+    from contrasweep.tuning.planning.resolve import is_possible
     from contrasweep.tuning.stability.pools import common_parameters, paired_pools, pool_text
 
     spaces = {one: request.space for one, request in requests.items()}
-    possible = {one: plan_sweep(one, data, **rules.given()).is_possible for one in methods}
+    root = folder_of_data(data_root)
+    bases = {one: experiment_of_defaults(one, data, request, root) for one, request in requests.items()}
+
+    def can_run(method: str, values: Mapping[str, Scalar]) -> bool:
+        return is_possible(bases[method], spaces[method], values, root)
+
     shared = list(common_parameters(list(spaces.values())))
     told = f"common to {', '.join(methods)}: {', '.join(shared) or 'nothing'}"
-    pools = paired_pools(spaces, size, seed, possible)
+    pools = paired_pools(spaces, size, seed, can_run)
     for method, configurations in pools.items():
         remarks = [f"{size} configurations of {method} on {data}; {told}", f"Made by: {command_line()}"]
         write_whole(output / f"{method}.yaml", pool_text(configurations, remarks))
@@ -78,16 +90,19 @@ def pool(
             remark(f"{method} searches few values: {different} of its {size} configurations are different.")
     say("Next:")
     for method in methods:
-        say(_sweep(method, data, size, output, [*halves, *(set_ or [])]))
+        say(_sweep(method, data, size, output, [*halves, *(set_ or [])], data_root))
     if len(methods) > 1:  # of one method there is nothing to compare
         say(shlex.join(["contrasweep", "stability", *map(_study, methods)]))
 
 
-def _sweep(method: str, data: str, size: int, output: Path, settings: list[str]) -> str:
+def _sweep(
+    method: str, data: str, size: int, output: Path, settings: list[str], data_root: Path | None
+) -> str:
     """Return the command that runs the pool of a method, in a form that `stability` reads."""
     words = ["contrasweep", "sweep", method, "--data", data, "--trials", str(size + 1)]
     words += ["--enqueue", str(output / f"{method}.yaml"), "--sampler", "random", "--scheduler", "none"]
     words += [word for one in settings for word in ("--set", one)]
+    words += [] if data_root is None else ["--data-root", str(data_root)]
     return shlex.join([*words, "--keep-weights", "0", "--name", _study(method)])
 
 

@@ -47,10 +47,10 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     from contrasweep.tuning.planning.setup import (
         few_images_in_words,
         few_steps_in_words,
-        idle_settings_in_words,
         late_rung_in_words,
         searched_views_in_words,
         setup_in_words,
+        unreached_in_words,
     )
     from contrasweep.tuning.planning.trial import device_of
 
@@ -60,8 +60,8 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
         warnings[few_steps_in_words(plan.experiment, facts)] = None
-        late = late_rung_in_words(plan.rungs, plan.experiment)
-        warnings |= dict.fromkeys([late] if late else idle_settings_in_words(plan.experiment))
+        warnings[late_rung_in_words(plan.rungs, plan.experiment)] = None
+        warnings |= dict.fromkeys(unreached_in_words(plan.experiment))
         warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)

@@ -75,7 +75,7 @@ def train(
     from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.planning.resolve import check_enough_images, resolve
     from contrasweep.tuning.planning.resources import gpus_for, resources_for
-    from contrasweep.tuning.planning.setup import idle_settings_in_words, setup_in_words
+    from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
     from contrasweep.tuning.planning.trial import device_of
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.checkpoint import load_checkpoint
@@ -89,7 +89,7 @@ def train(
     if state is not None:
         load_checkpoint(state, resolved)
     facts = spec_for(resolved, data_root)
-    for warning in idle_settings_in_words(resolved):
+    for warning in unreached_in_words(resolved):
         warn(warning)
     if not resolved.validation.fraction:
         warn("validation.fraction is 0: without images that are held out, there are no scores.")
@@ -204,7 +204,9 @@ def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]
     hyperparameters = content.pop("hyperparameters", None) or {}
     if not isinstance(hyperparameters, dict):
         raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
-    settings = {*content, *Experiment.model_fields}
-    if misplaced := [name for name in hyperparameters if "." in str(name) or name in settings]:
-        raise InputError(f"{path}: {misplaced[0]} is a setting: write it above or below hyperparameters")
+    for name in map(str, hyperparameters):
+        if "." in name or name in Experiment.model_fields:
+            raise InputError(f"{path}: {name} is no hyperparameter: move it to the top level of the file")
+        if name in content:
+            raise InputError(f"{path}: {name} is given twice, at the top level and under hyperparameters")
     return method, dataset, {**flat_settings({**hyperparameters, **content}), **values}

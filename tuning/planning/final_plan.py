@@ -33,7 +33,7 @@ from contrasweep.tuning.store.study import save_study, study_names
 
 Selected = BestConfig | SelectedTrial
 
-ANOTHER_NAME: Final = "change `study` in the file of the configuration, or use another results folder"
+ANOTHER_NAME: Final = "use another results folder, or change `study` in a best.yaml"
 """What the user of a name that is taken can do."""
 
 

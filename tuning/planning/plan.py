@@ -11,12 +11,11 @@ from contrasweep.data import dataset_spec
 from contrasweep.names import counted
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.resolve import check_enough_images, check_experiment
+from contrasweep.tuning.planning.resolve import check_experiment, experiment_with, is_possible
 from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
@@ -105,18 +104,11 @@ class SweepPlan:
         Raises:
             InputError: a value is not allowed, or the settings do not fit together.
         """
-        experiment = self.experiment.with_searched(self.space.names, values)
-        check_experiment(experiment, self.data_root)
-        check_enough_images(experiment, self.data_root)
-        return experiment
+        return experiment_with(self.experiment, self.space, values, self.data_root)
 
     def is_possible(self, values: Mapping[str, Any]) -> bool:
         """Return whether the proposed `values`, all active ones, give an experiment."""
-        try:
-            self.experiment_of(values)
-        except InputError:
-            return False
-        return True
+        return is_possible(self.experiment, self.space, values, self.data_root)
 
     def new_study(self, mirror: MirrorOf | None = None) -> SearchStudy:
         """Return a new search that proposes this plan's trials and copies them to `mirror`."""

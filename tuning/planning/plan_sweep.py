@@ -21,6 +21,7 @@ from contrasweep.tuning.planning.options import checks_arguments
 from contrasweep.tuning.planning.own_space import own_space_of
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import (
+    Request,
     check_request,
     conditions,
     default_name,
@@ -167,8 +168,7 @@ def plan_sweep(
     given, remaining, planned = request.given, request.space, request.trials
     root = folder_of_data(data_root).absolute()
     fixed = outside(remaining, given)
-    experiment = resolve(method, dataset, {**fixed, **remaining.defaults()}, space=remaining, data_root=root)
-    check_enough_images(experiment, root)
+    experiment = experiment_of_defaults(method, dataset, request, root)
     scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
     metrics = chosen_goals(metric, *scored)
     sampler_of(request.sampler).check(remaining, len(metrics))
@@ -229,6 +229,19 @@ def plan_sweep(
         with told_to_user(f"configuration {number} of --enqueue: "):
             plan.experiment_of(plan.space.complete(values))
     return warm_started(plan, warm_start, ResultsStore(results)) if warm_start else plan
+
+
+def experiment_of_defaults(method: str, dataset: str, request: Request, root: Path) -> Experiment:
+    """Return the experiment of the first trial of a search, whose values the others change.
+
+    Raises:
+        InputError: the settings do not fit together, or to the dataset's size.
+    """
+    space = request.space
+    fixed = outside(space, request.given)
+    experiment = resolve(method, dataset, {**fixed, **space.defaults()}, space=space, data_root=root)
+    check_enough_images(experiment, root)
+    return experiment
 
 
 def check_batches(experiment: Experiment, space: Space, workers: int) -> None:

@@ -131,6 +131,31 @@ def check_enough_images(experiment: Experiment, data_root: Path | None = None) -
             METHODS[experiment.method].fits(experiment.hyperparameters, images)
 
 
+def experiment_with(
+    base: Experiment, space: Space, values: Mapping[str, Any], data_root: Path | None = None
+) -> Experiment:
+    """Return the complete experiment with the `values` of a configuration of a space, all active ones.
+
+    Raises:
+        InputError: a value is not allowed, or the settings do not fit together or to the dataset's size.
+    """
+    experiment = base.with_searched(space.names, values)
+    check_experiment(experiment, data_root)
+    check_enough_images(experiment, data_root)
+    return experiment
+
+
+def is_possible(
+    base: Experiment, space: Space, values: Mapping[str, Any], data_root: Path | None = None
+) -> bool:
+    """Return whether the `values` of a configuration, all active ones, give an experiment."""
+    try:
+        experiment_with(base, space, values, data_root)
+    except InputError:
+        return False
+    return True
+
+
 def _check_local_crops(experiment: Experiment, data: DatasetFacts) -> None:
     """Raise InputError if there are local crops that the encoder does not take."""
     settings = experiment.views

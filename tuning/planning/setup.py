@@ -98,13 +98,13 @@ def few_steps_in_words(experiment: Experiment, facts: DatasetFacts) -> str | Non
     )
 
 
-def idle_settings_in_words(experiment: Experiment) -> list[str]:
+def unreached_in_words(experiment: Experiment) -> list[str]:
     """Return warnings of settings that a run of so few epochs does not reach."""
     epochs, warmup = experiment.epochs, experiment.schedule.warmup_epochs
     told, end = [], f"ends after {counted(epochs, 'epoch')}"
     if late := [one for one in experiment.probes.at_epochs if one > epochs]:
         told.append(f"probes.at_epochs has {', '.join(map(str, late))}, and the run {end}.")
-    if warmup > epochs and experiment.schedule.name in ("cosine", "step"):
+    if warmup > epochs and experiment.schedule.name != "cosine-min-ramp":
         told.append(
             f"the learning rate never reaches optimizer.lr: it rises for {warmup:g} epochs "
             f"(schedule.warmup_epochs), and the run {end}."

@@ -174,5 +174,6 @@ def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
     here, there = (flat_settings(one.model_dump()) for one in both)
     searched = {*plan.space.names, *earlier.space.names, "seed"}
     if differ := differing_settings(here, there, searched):
-        told = ", ".join(f"{name} was {before}, is {now}" for name, now, before in differ)
+        shown = [(name, *("not set" if one is None else one for one in values)) for name, *values in differ]
+        told = ", ".join(f"{name} was {before}, is {now}" for name, now, before in shown)
         yield f"{earlier.name} had other settings, so its scores may mislead: {told}"

@@ -65,7 +65,7 @@ def _cautions(studies: Sequence[StudyData]) -> list[str]:
         found.append(f"Several goals ({', '.join(sorted(metrics))}): each column has its own.")
     if len({data.search.keep for data in studies}) > 1:
         asked = "; ".join(f"{data.name}: {in_words(data.search.keep) or 'none'}" for data in studies)
-        found.append(f"Several conditions, which limit the best trial of a search ({asked}).")
+        found.append(f"The searches have different conditions ({asked}), and their best trials keep them.")
     unfinished = [data.name for data in studies if data.state != "ended"]
     if unfinished:
         found.append(f"Not ended: {', '.join(unfinished)}.")

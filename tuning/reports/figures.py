@@ -78,8 +78,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 
 def _standing(data: StudyData, trial: TrialResult) -> str:
     """Return how a trial ended; of a completed one also whether it breaks a condition of the search."""
-    breaks = trial.status == "completed" and trial.score is not None and trial.number not in data.final_scores
-    return BREAKS if breaks else trial.status
+    return BREAKS if trial.number in data.breaking else trial.status
 
 
 def _last_score(trial: TrialResult) -> float | None:
@@ -275,7 +274,7 @@ def _draw_untrained(figure: go.Figure, score: float | None) -> None:
 
 
 def _progress_alt(data: StudyData, best: Sequence[float]) -> str:
-    reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else data.no_best
+    reached = f"{best_name(data.metric)} {number_text(best[-1])}" if best else "there is no best one"
     untrained = data.untrained_score(data.metric)
     control = "" if untrained is None else f"; the untrained encoder has {number_text(untrained)}"
     return f"Scores of {counted(len(data.trials), 'trial')} of {data.name}: {reached}{control}."

@@ -27,7 +27,6 @@ DENSE_COLUMNS = 10
 """With more columns than this, they stand closer together."""
 LONG_TEXT = 40
 """A cell with a longer text is broken into lines; a shorter one stays in one, and the table scrolls."""
-"""The shortest allowed time between two writings of a watched page, in seconds."""
 Tone = Literal["blue", "orange", "yellow", "grey", "plain"]
 
 

@@ -319,6 +319,11 @@ def kept_trials(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
     return frozenset(one.trial for one in _candidates(trials, record))
 
 
+def breaking_trials(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
+    """Return the completed trials that break a condition of their search."""
+    return frozenset(one.trial for one in _completed(trials, record)) - kept_trials(trials, record)
+
+
 def _candidates(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     return _keeping(_completed(trials, record), record.require_search().keep)
 

@@ -22,7 +22,12 @@ from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns
-from contrasweep.tuning.results.selection import no_best_in_words, ranked_trials, ties_in_words
+from contrasweep.tuning.results.selection import (
+    breaking_trials,
+    no_best_in_words,
+    ranked_trials,
+    ties_in_words,
+)
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
@@ -252,6 +257,11 @@ class StudyData:
         """Return what a trial's encoders scored before training, by seed."""
         at_start = pc.and_(pc.equal(self.epochs["trial"], trial.number), pc.equal(self.epochs["epoch"], 0))
         return _finite(self.epochs.filter(at_start), metric)
+
+    @cached_property
+    def breaking(self) -> frozenset[int]:
+        """The completed trials that break a condition of the search."""
+        return breaking_trials(self.rows, self.record)
 
     @cached_property
     def best_so_far(self) -> tuple[list[int], list[float]]:

@@ -1,11 +1,14 @@
-"""What analyses of stored searches refuse: conditions, and other seeds that are none or differ in more."""
+"""What analyses of stored searches refuse: conditions, and as other seeds what differs in other settings."""
 
-from typing import Any
+from typing import Any, Final
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import differing_settings, flat_settings
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.store import ResultsStore, StudyRecord
+
+ONLY_MORE_SCORES: Final = ("probes.at_epochs", "probes.metrics", "probes.label_free_views")
+"""Settings that add scores, and change none that two studies share."""
 
 
 def refuse_conditions(record: StudyRecord) -> None:
@@ -18,16 +21,9 @@ def refuse_conditions(record: StudyRecord) -> None:
 
 
 def refuse_as_other_seeds(store: ResultsStore, again: str, study: str) -> None:
-    """Raise InputError if `again`, which is to say what other seeds change, cannot say it of `study`.
-
-    It has a seed of `study`, or differs from it in more than seeds and searched values.
-    """
-    first, second = store.study(study), store.study(again)
-    searched = {one.name for record in (first, second) for one in record.space.searched}
-    unknown = {"data_fingerprint"} if not all(map(_fingerprint, (first, second))) else set()
-    if differ := differing_settings(_held(first), _held(second), {*searched, *unknown, "seed"}):
-        told = ", ".join(f"{name} is {there} there, {here} in {study}" for name, here, there in differ)
-        raise InputError(f"--again {again}: it differs from {study} in more than its seeds: {told}")
+    """Raise InputError unless `again` differs from `study` in its seed alone; searched values may differ."""
+    if told := differs_beyond_seed(store, again, study):
+        raise InputError(f"--again {again}: it differs from {study} in more than `seed`: {told}")
     shared = sorted(_seeds(store, again) & _seeds(store, study))
     if shared:
         raise InputError(
@@ -36,14 +32,22 @@ def refuse_as_other_seeds(store: ResultsStore, again: str, study: str) -> None:
         )
 
 
+def differs_beyond_seed(store: ResultsStore, again: str, study: str) -> str:
+    """Say in which settings two studies differ besides the seed and what is searched; empty if in none."""
+    first, second = store.study(study), store.study(again)
+    left_out = {one.name for record in (first, second) for one in record.space.searched}
+    left_out |= {"seed", *ONLY_MORE_SCORES}
+    if not first.experiment.data_fingerprint or not second.experiment.data_fingerprint:
+        left_out.add("data_fingerprint")  # studies of earlier versions have none
+    differ = differing_settings(_held(first), _held(second), left_out)
+    return ", ".join(f"{name} is {there} there, {here} in {study}" for name, here, there in differ)
+
+
 def _held(record: StudyRecord) -> dict[str, Any]:
-    """Return the settings that hold in every trial."""
-    return {**flat_settings(record.experiment.model_dump()), **record.space.fixed}
-
-
-def _fingerprint(record: StudyRecord) -> str:
-    """Return the dataset's fingerprint; studies of earlier versions have none."""
-    return record.experiment.data_fingerprint
+    """Return the settings that hold in every trial; a fixed parameter has its value in the space."""
+    settings = flat_settings(record.experiment.model_dump())
+    bare = {name.removeprefix("hyperparameters."): value for name, value in settings.items()}
+    return {**bare, **record.space.fixed}
 
 
 def _seeds(store: ResultsStore, study: str) -> set[int]:

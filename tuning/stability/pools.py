@@ -23,11 +23,11 @@ MOST_DRAWN: Final = 64
 """So many points are drawn for each configuration that is wanted, if most cannot be run."""
 
 Configuration = dict[str, Scalar]
-Possible = Callable[[Mapping[str, Scalar]], bool]
+CanRun = Callable[[str, Mapping[str, Scalar]], bool]
 
 
 def paired_pools(
-    spaces: Mapping[str, Space], size: int, seed: int, possible: Mapping[str, Possible]
+    spaces: Mapping[str, Space], size: int, seed: int, can_run: CanRun
 ) -> dict[str, list[Configuration]]:
     """Return `size` configurations of each method's space, by method.
 
@@ -37,20 +37,20 @@ def paired_pools(
         spaces: the spaces by method.
         size: how many configurations each pool has; a power of two covers the spaces most evenly.
         seed: scrambles the sequence.
-        possible: by method, whether a configuration with its fixed values can be run.
+        can_run: whether a method can run a configuration, which has its fixed values, too.
 
     Raises:
         InputError: too few configurations can be run.
     """
-
-    def can_run(method: str, configuration: Configuration) -> bool:
-        return possible[method](spaces[method].complete(configuration))
-
     drawn = size
     while True:
         # The first points of a longer sequence are those of a shorter one.
         found = _configurations(spaces, drawn, seed)
-        rows = [row for row in range(drawn) if all(can_run(one, found[one][row]) for one in spaces)]
+        rows = [
+            row
+            for row in range(drawn)
+            if all(can_run(one, space.complete(found[one][row])) for one, space in spaces.items())
+        ]
         if len(rows) >= size:
             return {method: [found[method][row] for row in rows[:size]] for method in spaces}
         if drawn >= MOST_DRAWN * size:

@@ -163,9 +163,9 @@ def warnings_of(found: Stability) -> list[str]:
     for one in studies:
         if one.learned_by:
             told.append(
-                f"in {one.study}, {one.learned_by} proposed trials from the scores of earlier ones: a random "
-                "subset of them is better than a random search; --sampler random or `contrasweep pool` gives "
-                "random trials"
+                f"in {one.study}, {one.learned_by} may have proposed trials from the scores of others: a "
+                "random subset of such trials is better than a random search; --sampler random or "
+                "`contrasweep pool` gives random trials"
             )
     if len({one.epochs for one in studies}) > 1:
         epochs = ", ".join(f"{one.study} {one.epochs or 'unknown'}" for one in studies)

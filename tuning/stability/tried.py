@@ -12,7 +12,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.metrics import report_form
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import same_network
-from contrasweep.tuning.results.suitable import refuse_as_other_seeds, refuse_conditions
+from contrasweep.tuning.results.suitable import differs_beyond_seed, refuse_as_other_seeds, refuse_conditions
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     merit_of,
@@ -20,7 +20,7 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.search import sampler_of
+from contrasweep.tuning.search.sampler import SAMPLERS
 from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.statistics import Floats
@@ -52,8 +52,8 @@ class Tried:
         failed: how many trials failed.
         left_out: how many have not ended.
         epochs: the length of a trial; None in files of earlier versions.
-        learned_by: the sampler that proposed some of the trials from the scores of others; empty if chance,
-            a grid or the user chose all of them.
+        learned_by: the sampler that may have proposed some of the trials from scores of others; empty if
+            chance, a grid or the user chose all of them.
     """
 
     study: str
@@ -99,12 +99,13 @@ def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str]
         store: the results.
         studies: searches without early stopping, one or more for each method.
         again: studies of the same configurations on other seeds; each belongs to the studies of its method
-            that share configurations with it.
+            that share configurations with it and differ from it in `seed` alone.
 
     Raises:
         StoreError: there is no such study.
         InputError: a study holds final runs, stopped trials or too few, or keeps conditions; they differ in
-            dataset or metric; or one of `again` shares no configuration with the others, or a seed.
+            dataset or metric; or one of `again` shares no configuration with the others, or a seed, or
+            differs from them in other settings.
     """
     found = [_read(store, one) for one in studies]
     for one in found:
@@ -177,8 +178,12 @@ def _read(store: ResultsStore, study: str) -> Tried:
 
 
 def _learned_by(search: SearchRecord) -> str:
+    """Return the sampler if it may have proposed trials from scores; one that is not installed may have."""
+    known = SAMPLERS.get(search.sampler)
     proposed = search.trials - 1 - len(search.enqueued)  # the defaults run first
-    return search.sampler if proposed > 0 and sampler_of(search.sampler).learns else ""
+    if search.warm_start.studies:
+        return f"{search.sampler} (--warm-start)"
+    return search.sampler if proposed > 0 and (known is None or known.learns) else ""
 
 
 def _defaults(record: StudyRecord) -> tuple[tuple[str, object], ...]:
@@ -218,15 +223,23 @@ def _untrained(epochs: pa.Table, record: StudyRecord, metric: str, completed: It
 def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> list[Tried]:
     """Return the studies, with another seed's report scores where a study's configurations ran again."""
     scores = {key_of(values): score for values, score in zip(again.values, again.report, strict=True)}
-    joined: list[Tried] = []
-    for one in found:
-        alike = one.method == again.method and one.report_metric == again.report_metric
-        row = np.array([scores.get(key_of(values), np.nan) for values in one.values])
-        shares = alike and one.dataset == again.dataset and np.isfinite(row).any()
-        if shares:
-            refuse_as_other_seeds(store, again.study, one.study)
-        joined.append(replace(one, again=np.vstack([one.again, row])) if shares else one)
-    if all(before is after for before, after in zip(found, joined, strict=True)):
+    rows = [np.array([scores.get(key_of(values), np.nan) for values in one.values]) for one in found]
+    alike = [
+        one.method == again.method
+        and one.report_metric == again.report_metric
+        and one.dataset == again.dataset
+        and bool(np.isfinite(row).any())
+        for one, row in zip(found, rows, strict=True)
+    ]
+    sharing = [one.study for one, shares in zip(found, alike, strict=True) if shares]
+    if not sharing:
         names = ", ".join(one.study for one in found)
         raise InputError(f"--again {again.study}: it shares no configuration with {names}")
-    return joined
+    # Two studies of one method may have other settings: each has other seeds of its own.
+    own = [one for one in sharing if not differs_beyond_seed(store, again.study, one)] or sharing[:1]
+    for study in own:
+        refuse_as_other_seeds(store, again.study, study)
+    return [
+        replace(one, again=np.vstack([one.again, row])) if one.study in own else one
+        for one, row in zip(found, rows, strict=True)
+    ]

@@ -73,16 +73,16 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
 
 
 def _findings(verdict: Verdict) -> str:
-    """Return how many comparisons came out how, which ones are contradicted, and what chance gives."""
+    """Return how many comparisons came out how, which ones contradict the claim, and what chance gives."""
     counts = Counter[str](one.finding for one in verdict.comparisons)
     words = {"supports": "supported", "contradicts": "contradicted", "equal": "equal", "undecided": "open"}
     found = [f"{counts[finding]} {word}" for finding, word in words.items() if counts[finding]]
     text = f"of {sum(counts.values())}: {', '.join(found)}" if sum(counts.values()) > 1 else ""
-    if verdict.against and len(verdict.comparisons) > 1:
-        text += f" ({few(verdict.against, 2)})"
+    named = verdict.against if len(verdict.comparisons) > 1 else ()
+    against = f"against it: {few(named, 2)}" if named else ""
     p = "" if verdict.p is None else f"p {p_text(verdict.p)}"
     chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
-    return "; ".join(filter(None, [text, p, chance]))
+    return "; ".join(filter(None, [text, against, p, chance]))
 
 
 def p_text(p: float) -> str:

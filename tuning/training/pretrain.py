@@ -311,7 +311,7 @@ def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: tor
     weights = run.objective.state_dict().values()
     if not bool(torch.stack([torch.isfinite(weight).all() for weight in weights]).all()):
         raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
-    # A step without an anchor harms nothing (`LossTerms.mean` is 0 then), but an epoch of them is in vain.
+    # The gradient of a step without an anchor is zero (`LossTerms.mean`); an epoch of them is in vain.
     if bool((dropped >= 1).all()):
         raise TrainingDiverged(
             f"no anchor with a positive in epoch {epoch}: {where}, batches of {run.experiment.batch_size} "

@@ -24,7 +24,7 @@ TINTS: Mapping[Verdict, str] = {"matters": COLOURS[0], "may matter": COLOURS[4],
 
 
 def _known(one: StudySensitivity) -> Known | TooFew:
-    """Return the stages of which importance says anything; without any, what the first lacks."""
+    """Return the stages of which importance says anything; without any, how many trials the first has."""
     known = [stage for stage in one.stages if stage.judged or not isinstance(stage.effects, TooFew)]
     lacks = [entry for entry in one.stages[0].importances if isinstance(entry, TooFew)]
     # A parameter that depends on another is judged on a part of the trials: the study itself has more.

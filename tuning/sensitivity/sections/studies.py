@@ -166,8 +166,8 @@ def trials_section(one: StudySensitivity) -> Section:
     ]
     if o.keep:
         lines.append(
-            f"The search keeps {o.keep}. This page is about all trials, also those that do not; the best one "
-            "that does is in `contrasweep best`."
+            f"The search keeps {o.keep}. This page is about all trials, including those that break this. "
+            "`contrasweep best` shows the best trial that keeps it."
         )
     if o.repeats:
         lines.append(
