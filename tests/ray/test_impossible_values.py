@@ -75,6 +75,6 @@ def test_what_no_trial_could_do_ends_the_sweep(tmp_path: Path, monkeypatch: pyte
     def refuse(*_: Any) -> None:
         raise InputError("the files of the dataset are gone")
 
-    monkeypatch.setattr("contrasweep.tuning.planning.plan.check_experiment", refuse)
+    monkeypatch.setattr("contrasweep.tuning.planning.resolve.check_experiment", refuse)
     with without_ray(), pytest.raises(InputError, match="files of the dataset are gone"):
         run_sweep(asked, False)
