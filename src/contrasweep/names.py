@@ -134,6 +134,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def with_capital(text: str) -> str:
+    """Return a text with its first letter as a capital, for the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def _plain(name: str) -> str:
     """Return a lower-case name without the marks between its words; one of marks alone stays as it is."""
     return "".join(one for one in name if one.isalnum() or one == ".") or name

@@ -174,6 +174,9 @@ def _differences(plan: SweepPlan, earlier: StudyRecord) -> Iterable[str]:
     here, there = (flat_settings(one.model_dump()) for one in both)
     searched = {*plan.space.names, *earlier.space.names, "seed"}
     if differ := differing_settings(here, there, searched):
-        shown = [(name, *("not set" if one is None else one for one in values)) for name, *values in differ]
-        told = ", ".join(f"{name} was {before}, is {now}" for name, now, before in shown)
+        told = ", ".join(f"{name} was {_shown(before)}, is {_shown(now)}" for name, now, before in differ)
         yield f"{earlier.name} had other settings, so its scores may mislead: {told}"
+
+
+def _shown(value: object) -> object:
+    return "not set" if value is None else value

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from contrasweep.names import with_capital
 from contrasweep.tuning.methods.metrics import is_fraction
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_interval
@@ -126,8 +127,7 @@ def difference_rows(compared: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 def difference_title(compared: Sequence[Comparison], score: str) -> str:
     """Return what stands above a table of `difference_rows`, of a test score."""
-    column = column_of(score)
-    return f"{column[0].upper()}{column[1:]}: {compared[0].encoder} minus each baseline, seed by seed"
+    return f"{with_capital(column_of(score))}: {compared[0].encoder} minus each baseline, seed by seed"
 
 
 def difference_note(compared: Sequence[Comparison], too_few: str = "") -> str:

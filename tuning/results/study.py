@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from contrasweep.names import counted, few
+from contrasweep.names import counted, few, with_capital
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
@@ -231,8 +231,7 @@ class StudyData:
     @property
     def no_best(self) -> str:
         """Why a study without a `ranked` trial has no best one, as a sentence without its full stop."""
-        told = no_best_in_words(self.rows, self.record)
-        return told[0].upper() + told[1:]
+        return with_capital(no_best_in_words(self.rows, self.record))
 
     @property
     def final_scores(self) -> dict[int, float]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from contrasweep.names import with_capital
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.reports.matplotlib_figures import check_figure
 from contrasweep.tuning.reports.page import Section, Table, render_page
@@ -73,7 +74,7 @@ def _tables(found: Stability) -> list[tuple[str, Rows]]:
 
 
 def _warnings(found: Stability) -> list[str]:
-    return [f"{line[0].upper()}{line[1:]}." for line in warnings_of(found)]
+    return [f"{with_capital(line)}." for line in warnings_of(found)]
 
 
 def _title(found: Stability) -> str:

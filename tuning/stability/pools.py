@@ -42,13 +42,14 @@ def paired_pools(
     Raises:
         InputError: too few configurations can be run.
     """
-    drawn = size
+    rows: list[int] = []
+    judged, drawn = 0, size
     while True:
         # The first points of a longer sequence are those of a shorter one.
         found = _configurations(spaces, drawn, seed)
-        rows = [
+        rows += [
             row
-            for row in range(drawn)
+            for row in range(judged, drawn)
             if all(can_run(one, space.complete(found[one][row])) for one, space in spaces.items())
         ]
         if len(rows) >= size:
@@ -58,7 +59,7 @@ def paired_pools(
                 f"of {drawn:,} configurations of {', '.join(spaces)}, {len(rows):,} can be run, and "
                 f"{size:,} are wanted; some values exclude each other: fix them (--set)"
             )
-        drawn *= 2
+        judged, drawn = drawn, 2 * drawn
 
 
 def _configurations(spaces: Mapping[str, Space], size: int, seed: int) -> dict[str, list[Configuration]]:

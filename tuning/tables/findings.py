@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from contrasweep.names import few
+from contrasweep.names import few, with_capital
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.tuning.tables.compare import Compared
 from contrasweep.tuning.tables.evidence import FEWEST_SEEDS, mean_beyond
@@ -105,7 +105,7 @@ def _elsewhere(stands: Sequence[Standing]) -> list[str]:
             counts = Counter(one.verdict.status for one in ran)
             where = f"{what}, on other data" if other_data else what
             words = ", ".join(f"{count} {status}" for status, count in counts.items())
-            said.append(f"{where[0].upper()}{where[1:]}: {words}{_short(ran)}.")
+            said.append(f"{with_capital(where)}: {words}{_short(ran)}.")
     return said
 
 

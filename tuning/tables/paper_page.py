@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from contrasweep.names import with_capital
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
@@ -143,7 +144,7 @@ def _waiting(stands: Sequence[Standing]) -> str:
     if not rows:
         return "None."
     meaning = "; ".join(f"{reason}: {OUTCOMES[reason]}" for reason in reasons)
-    return f"{meaning[0].upper()}{meaning[1:]}.\n\n{pipes(('table', 'claim', 'why'), rows)}"
+    return f"{with_capital(meaning)}.\n\n{pipes(('table', 'claim', 'why'), rows)}"
 
 
 def _not_run(paper: str, done: set[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from contrasweep.names import with_capital
 from contrasweep.tuning.durations import unit_for
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.search.axes import Floats
@@ -54,7 +55,7 @@ def _rungs_text(found: Fidelity) -> str:
         "the trials later: among those that reached both (grey), and over all trials (blue). The first is "
         "too small, because the trials that went on are alike in what chose them. The second has estimated "
         "scores for the others; its interval says how little is known of these. An epoch is safe if the "
-        f"interval lies above {SAFE}.\n\n{told[:1].upper()}{told[1:]}."
+        f"interval lies above {SAFE}.\n\n{with_capital(told)}."
         + (f" Beyond: {found.missing}." if found.missing else "")
         + "\n\nNone of this shows a good trial that was stopped by mistake: only a search without early "
         "stopping does (--scheduler none)."
