@@ -166,7 +166,8 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
     """Compare the first encoder with each of the others, its baselines.
 
     A seed decides initialisation, order and views alike for all encoders, so differences are taken seed by
-    seed. The test is the t test, because Wilcoxon's cannot fall below p = 0.06 with five pairs.
+    seed. The test is the t test, because Wilcoxon's cannot fall below p = 0.06 with five pairs; where all
+    differences are equal, it is the sign test.
 
     Args:
         scores: by encoder and seed; an encoder that shares no seed with the first is left out.
@@ -203,8 +204,9 @@ def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> floa
     # Equal scores, and equal differences of scores, differ by rounding, which is neither gain nor spread.
     rounding = ROUNDING * max(abs(score) for pair in pairs for score in pair)
     if difference.std <= rounding:
-        # scipy divides by it: without spread there is either no difference at all, or one beyond doubt.
-        return 1.0 if abs(difference.mean) <= rounding else 0.0
+        # The t test divides by the spread. Without one, scores move in steps (of an image of the test split),
+        # and only the signs of the differences are evidence: the sign test's p of n equal signs.
+        return 1.0 if abs(difference.mean) <= rounding else 0.5 ** (difference.n - 1)
     from scipy import stats
 
     own, other = zip(*pairs, strict=True)

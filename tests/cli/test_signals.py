@@ -11,7 +11,12 @@ import pytest
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import SweepStopped
-from contrasweep.tuning.ray.signals import Stopped, keeping_handlers, stopping_on_signals, told_in_notebooks
+from contrasweep.tuning.ray.signals import (
+    Stopped,
+    interrupted_afterwards,
+    stopping_on_signals,
+    told_in_notebooks,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -92,10 +97,65 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 def test_handlers_come_back_after_a_library_has_set_its_own() -> None:
     with stopping_on_signals():
-        with keeping_handlers():
+        with interrupted_afterwards():
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with pytest.raises(Stopped):
             signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("number", "repeated"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGHUP, 3)], ids=str
+)
+def test_what_must_not_be_interrupted_ends_first(number: signal.Signals, repeated: int) -> None:
+    """Slurm repeats SIGTERM; a closing terminal sends SIGHUP twice."""
+    ended = []
+
+    @stopping_on_signals()
+    @interrupted_afterwards()
+    def start() -> None:
+        for _ in range(repeated):
+            signal.raise_signal(number)
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        start()
+    assert ended
+    assert isinstance(stopped.value, Stopped) == (number != signal.SIGINT)
+
+
+def test_a_second_ctrl_c_interrupts_at_once() -> None:
+    ended = []
+
+    @interrupted_afterwards()
+    def start() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        ended.append(True)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert not ended
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_gives_way_to_an_interruption_that_came_before_it() -> None:
+    @interrupted_afterwards()
+    def start() -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise ConnectionError
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+
+
+def test_an_ignored_signal_does_not_interrupt_afterwards() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping_on_signals(), interrupted_afterwards():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_terminal_that_closes_ends_the_command_though_nothing_can_be_written() -> None:

@@ -1,6 +1,7 @@
 """Ray is started again on a machine that is too busy at first."""
 
 import os
+import signal
 import tempfile
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ def ray_that_fails(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise Exception("The current node timed out during startup.")
 
     monkeypatch.setattr(cluster.ray, "init", init)
+    monkeypatch.setattr(cluster.ray, "nodes", list)
     monkeypatch.setattr(cluster.ray, "shutdown", lambda: calls.append("shutdown"))
     monkeypatch.setattr(cluster, "stopping_without_ray", nullcontext)
     return calls
@@ -40,6 +42,23 @@ def test_a_ray_that_does_not_start_is_said_so(ray_that_fails: list[str]) -> None
     ray_that_fails += ["failure"] * STARTS
     with pytest.raises(SweepFailed, match=r"tried 3 times: The current node timed out"), cluster.local_ray(1):
         pass
+
+
+@pytest.mark.parametrize("call", ["init", "nodes"])
+def test_ctrl_c_waits_until_ray_has_started_and_its_state_can_be_read(
+    ray_that_fails: list[str], monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """An object of Ray that is thrown away before it has connected never ends: the process would hang."""
+
+    def interrupted(**_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        ray_that_fails.append(f"end of {call}")
+
+    monkeypatch.setattr(cluster.ray, call, interrupted)
+    with pytest.raises(KeyboardInterrupt), cluster.local_ray(1):
+        ray_that_fails.append("block")
+    assert ray_that_fails[-2:] == [f"end of {call}", "shutdown"]
+    assert "block" not in ray_that_fails
 
 
 def test_variables_are_set_for_a_block_and_those_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:

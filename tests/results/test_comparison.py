@@ -41,7 +41,7 @@ def test_without_spread_or_pairs_there_is_no_division() -> None:
     same, above, single = compare_first(
         {"a": first, "same": first, "above": {1: 0.75, 2: 1.0}, "single": {1: 0.6}, "none": {7: 0.6}}
     )
-    assert (same.p, above.p, single.p, single.p_holm) == (1.0, 0.0, None, None)
+    assert (same.p, above.p, single.p, single.p_holm) == (1.0, 0.5, None, None)
     # Two seeds are too few to tell, and are not among the comparisons that are corrected for.
     assert above.p_holm is None
 
@@ -49,10 +49,16 @@ def test_without_spread_or_pairs_there_is_no_division() -> None:
 def test_rounding_is_no_spread() -> None:
     (row,) = compare_first({"a": {1: 0.4, 2: 0.3}, "b": {1: 0.3, 2: 0.2}})
     assert row.difference.std != 0
-    assert row.p == 0.0
+    assert row.p == 0.5
     (row,) = compare_first({"a": {0: 0.1 + 0.2, 1: 0.3, 2: 0.7}, "b": {0: 0.3, 1: 0.3, 2: 0.7}})
     assert row.difference.mean != 0
     assert row.p == 1.0
+
+
+def test_one_image_more_with_each_seed_is_the_evidence_of_its_signs() -> None:
+    first = {seed: (300 + seed) / 360 for seed in range(5)}
+    (row,) = compare_first({"a": first, "b": {seed: score - 1 / 360 for seed, score in first.items()}})
+    assert row.p == 0.0625
 
 
 def test_a_score_that_is_no_number_concerns_its_own_comparison_only() -> None:

@@ -19,7 +19,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
 from contrasweep.tuning.ray.alive import stopping_without_ray
 from contrasweep.tuning.ray.nodes import Needs, live_nodes, refuse_blind_nodes
-from contrasweep.tuning.ray.signals import keeping_handlers, stopping_on_signals
+from contrasweep.tuning.ray.signals import interrupted_afterwards, stopping_on_signals
 
 log = logging.getLogger(__name__)
 
@@ -128,9 +128,12 @@ def start_ray(
     """
     for attempt in range(1, STARTS + 1):
         try:
-            # The store has the error of each trial in one line. Ray would print each with its stack.
-            with keeping_handlers():
+            # An object of Ray that reads the cluster's state waits for ever when it goes before it has
+            # connected. An interruption would throw it away: inside `init`, or at the first question.
+            with interrupted_afterwards():
+                # The store has the error of each trial in one line. Ray would print each with its stack.
                 ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+                ray.nodes()  # type: ignore[no-untyped-call]
             return
         except Exception as error:  # Ray raises no narrower type
             ray.shutdown()
@@ -212,8 +215,10 @@ def local_ray(cpus: int) -> Iterator[Path]:
         raise RuntimeError("this process is already connected to a Ray; call ray.shutdown() first")
     refuse_full_disk()
     with stopping_on_signals(), environment(ENVIRONMENT), _scratch_folder() as scratch:
-        start_ray(_not_started, again=(Exception,), address="local", num_cpus=cpus, include_dashboard=False)
         try:
+            start_ray(
+                _not_started, again=(Exception,), address="local", num_cpus=cpus, include_dashboard=False
+            )
             with stopping_without_ray():
                 yield scratch
         finally:

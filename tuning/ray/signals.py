@@ -81,17 +81,34 @@ class _Stop:
 
 
 @contextmanager
-def keeping_handlers() -> Iterator[None]:
-    """Put the handlers back that Ray's start replaces: with its own, SIGTERM ends in a stack trace of C++."""
+def interrupted_afterwards() -> Iterator[None]:
+    """Let a `with` block end before Ctrl-C, SIGTERM or SIGHUP interrupts, as far as it does not last.
+
+    A second Ctrl-C interrupts at once. At the end, the handlers are what they were, whatever the block did to
+    them: Ray's start sets its own, with which SIGTERM ends in a stack trace of C++.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = _handlers((signal.SIGINT, *ENDING))
+    came: list[int] = []
+
+    def come(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and number in came:
+            signal.signal(number, before[signal.SIGINT])
+            signal.raise_signal(number)
+        came.append(number)
+
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, come)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def _handlers(numbers: Sequence[signal.Signals]) -> dict[signal.Signals, Any]:

@@ -202,7 +202,7 @@ def resume_sweep(
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)
-    refuse_absent_plugins(record)
+    refuse_absent_plugins(record, searches_on=True)
     expected = expected or Expected()
     check_count("extend", extend, least=0)
     plan = plan_of(
