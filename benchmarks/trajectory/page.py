@@ -102,7 +102,7 @@ def _cell_of(name: str, column: str) -> Any:
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw both scores by epoch: a line a run, the printed score dashed, untrained networks as a band."""
-    figure = Figure(figsize=(10.0, 3.6), layout="constrained")
+    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
     whole = [one for one in rows if one["epochs"] == WHOLE]
     untrained = parquet.read_table(UNTRAINED).to_pylist()
     labels = ("test accuracy, %", "colour error (larger: less colour kept)")
@@ -120,7 +120,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         axes.set_ylabel(label)
         axes.spines[["top", "right"]].set_visible(False)
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
     figure.savefig(path, dpi=110)
 
 
