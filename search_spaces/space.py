@@ -293,6 +293,10 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
             never = () if _can_hold(parent, allowed) else allowed
         else:
             never = tuple(value for value in allowed if not _takes(parent, value))
+        if isinstance(parent, Range) and parent.size() is None:
+            given = f"given {name}, a range of fractions ({parent.describe()})"
+            allowed_parents = "a choice, a range of whole numbers or a fixed value"
+            raise SpaceError(f"{parameter.name}: when: {given}; allowed: {allowed_parents}")
         if never:
             known = parent.choices if isinstance(parent, Choice) else getattr(parent, "of", ())
             hint = did_you_mean(str(never[0]), map(str, known))

@@ -116,8 +116,10 @@ def test_a_name_that_is_taken_is_told_with_what_goes_on(
             contrasweep.sweep("infonce", "digits", trials=2, name="python", **options)
         return str(refused.value)
 
-    assert again().endswith("or choose another name. `contrasweep.resume_sweep('python')` goes on with it.")
-    assert "`contrasweep.resume_sweep('python', 'elsewhere')` goes on" in again(results="elsewhere")
+    assert again().endswith(
+        "With --resume, the same command goes on; in Python, `contrasweep.resume_sweep('python')` does."
+    )
+    assert "`contrasweep.resume_sweep('python', 'elsewhere')` does" in again(results="elsewhere")
     typed = CliRunner().invoke(app, ["sweep", "infonce", "--data", "digits", "--name", "python"])
     assert typed.exit_code == 2
     assert "With --resume, the same command goes on." in typed.stderr

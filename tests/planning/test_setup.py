@@ -118,6 +118,16 @@ def test_a_batch_of_more_images_than_a_trial_trains_on_is_refused() -> None:
     assert plan_sweep("herocon", "two-view-digits").experiment.batch_size == 512
 
 
+@pytest.mark.parametrize("ends", [[32, 64], [32, 65], [1.5, 2.5]])
+def test_a_range_of_fractions_for_a_whole_number_is_refused(ends: list[float]) -> None:
+    """Both ends and the default may be whole: only the trials between them would fail."""
+    space = Space.parse({"batch_size": {"uniform": ends, "default": ends[0]}}, "mine.yaml")
+    with pytest.raises(InputError, match=r"batch_size.*integer"):
+        plan_sweep("infonce", "digits", space=space)
+    whole = Space.parse({"batch_size": {"int": [32, 64], "default": 32}}, "mine.yaml")
+    assert plan_sweep("infonce", "digits", space=whole).experiment.batch_size == 32
+
+
 @pytest.mark.parametrize(
     ("size", "values", "encoder"),
     [

@@ -75,7 +75,10 @@ WRONG_FORMS = {
         {"log": [1, 2], "default": 1, "when": {"count": [True]}},
         "when: given count = True, which it never takes; allowed: choice [0, 1]",
     ),
-    "continuous parent": ({"log": [1, 2], "default": 1, "when": {"lr": [0.5]}}, "which it never takes"),
+    "continuous parent": (
+        {"log": [1, 2], "default": 1, "when": {"lr": [0.5]}},
+        "when: given lr, a range of fractions (uniform [0.0, 1.0], default 0.5); allowed: a choice, ",
+    ),
     "itself": ({"log_int": [1, 2], "default": 1, "when": {"broken": [1]}}, "lead in a circle"),
 }
 

@@ -5,6 +5,7 @@
 
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -259,8 +260,14 @@ def told(ranks: Ranks) -> dict[str, Any]:
     def fail() -> None:
         raise TrainingDiverged(f"seen by {ranks.rank}")
 
+    def fail_with_a_lock() -> None:
+        error = RuntimeError(f"locked by {ranks.rank}")
+        vars(error)["lock"] = threading.Lock()
+        raise error
+
     for name, action in {
         "error": lambda: ranks.once(fail),
+        "unsendable": lambda: ranks.once(fail_with_a_lock),
         "disagreement": lambda: ranks.agreed(torch.tensor([1.0, 1.0 + ranks.rank]), "infonce"),
         "undivided": lambda: next(pretrain(experiment_of("infonce", batch_size=33), ranks=ranks)),
     }.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import torch
@@ -83,6 +83,21 @@ def test_a_scalar_is_trained_with_the_weights_of_its_loss_and_drops_nothing() ->
     value.backward()
     weight = dict(objective.named_parameters())["loss.loss.weight"]
     assert weight.grad is not None
+
+
+def test_what_a_condition_can_leave_out_needs_a_default() -> None:
+    """The trials where the condition does not hold would fail, each with a TypeError of the constructor."""
+    space = Space.parse(
+        {
+            "kind": {"choice": ["a", "b"], "default": "a"},
+            "power": {"uniform": [0, 1], "default": 0.5, "when": {"kind": ["a"]}},
+            "times": {"int": [1, 3], "default": 1, "when": {"kind": ["b"]}},
+        }
+    )
+    told = {"power": "how steep", "kind": "which", "times": "how often"}
+    given: dict[str, Any] = {"name": "mine", "summary": "s", "paper": "p", "equation": "e"}
+    with pytest.raises(ValueError, match=r"Weighted requires power, which has a condition .* default"):
+        loss_method(Weighted, **given, hyperparameters=told, space=space)
 
 
 class Remembering(nn.Module):

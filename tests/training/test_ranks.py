@@ -159,9 +159,12 @@ def test_rows_of_two_kinds_that_look_alike_are_exchanged() -> None:
 
 
 def test_what_the_first_rank_computes_all_know(ranks: list[dict[str, Any]]) -> None:
-    for found in (rank["told"] for rank in ranks):
+    for rank, found in enumerate(one["told"] for one in ranks):
         assert found["once"] == "computed by 0"
         assert found["error"] == ("TrainingDiverged", "seen by 0")
+        # An error that cannot be sent goes on as its words.
+        words = "RuntimeError: locked by 0" if rank else "locked by 0"
+        assert found["unsendable"] == ("RuntimeError", words)
 
 
 def test_an_objective_that_does_not_gather_is_refused_on_every_rank(ranks: list[dict[str, Any]]) -> None:

@@ -58,6 +58,7 @@ from contrasweep.tuning.cli.sweep_options import (
     WarmStart,
 )
 from contrasweep.tuning.cli.sweep_report import (
+    failures_in_json,
     print_plans,
     report_methods,
     report_sweep,
@@ -206,8 +207,7 @@ def sweep(
         results=results,
         command=command_line(),
     )
-    if not json:
-        say_what_differs(plans, trials, concurrency)
+    say_what_differs(plans, trials, concurrency)
     if dry_run:
         print_plans(plans, json)
     else:
@@ -331,9 +331,10 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
     from contrasweep.tuning.ray.sweep_group import sweep_group
 
     if len(plans) == 1:
-        with progress_line() as line:
-            result = run_sweep(plan, line.progress)
-        report_sweep(result, as_json)
+        with failures_in_json(plan.name, plan.results, as_json):
+            with progress_line() as line:
+                result = run_sweep(plan, line.progress)
+            report_sweep(result, as_json)
         return
     with progress_line() as line:
         done = sweep_group(plans, line.study, machine)
@@ -376,9 +377,10 @@ def _resume(
 
     if len(methods) == 1:
         agreed = Expected(method=methods[0], **expected)
-        with progress_line() as line:
-            result = resume_sweep(name, results, expected=agreed, progress=line.progress, **options)
-        report_sweep(result, as_json)
+        with failures_in_json(name, results, as_json):
+            with progress_line() as line:
+                result = resume_sweep(name, results, expected=agreed, progress=line.progress, **options)
+            report_sweep(result, as_json)
         return
     by_study = {study_of(name, method): Expected(method=method, **expected) for method in methods}
     with progress_line() as line:

@@ -1,6 +1,8 @@
 """Print a sweep: its plan before it starts, and its best trials after it has ended."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from contrasweep.machine import available_cores
@@ -38,7 +40,7 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
             shared = f"{plan.resources.cores} cores, and this machine has {available_cores()}"
             warn(f"{counted(at_once, 'trial')} at once ask for {shared}: all take longer than is estimated.")
         for line in plan.remarks:
-            tell(f"Warm start: {line}.")
+            remark(f"Warm start: {line}.")
 
 
 def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
@@ -121,6 +123,28 @@ def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
         "earlier_runs": 0 if pace is None else pace.runs,
         "seconds_at_most": None if pace is None else pace.seconds * epochs / plan.resources.concurrency,
     }
+
+
+@contextmanager
+def failures_in_json(study: str, results: str, as_json: bool) -> Iterator[None]:
+    """Print a sweep that has no best trial as JSON too, unless it never began; its error goes on."""
+    try:
+        yield
+    except SweepFailed:
+        if as_json:
+            _print_failures(study, results)
+        raise
+
+
+def _print_failures(study: str, results: str) -> None:
+    from contrasweep.tuning.results.trials import trial_outcomes
+    from contrasweep.tuning.store import ResultsStore, StoreError
+
+    store = ResultsStore(results)
+    with suppress(StoreError):
+        ended = trial_outcomes(store.trials(study), store.study(study))
+        counts = Counter(one.status for one in ended)
+        print_json({"study": study, "counts": counts, "best": [], "failed": failed_trials(store, study)})
 
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:

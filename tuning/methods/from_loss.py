@@ -73,11 +73,13 @@ def loss_method(
         fits: raises ValueError if hyperparameters are not possible with so many training images.
 
     Raises:
-        ValueError: nothing gives an argument that the loss takes, or the loss lacks a named hyperparameter.
+        ValueError: nothing gives an argument that the loss takes, it requires one that has a condition in the
+            space, or it lacks a named hyperparameter.
     """
     of_loss = {one: text for one, text in hyperparameters.items() if isinstance(text, str)}
     own = {one: item for one, item in hyperparameters.items() if isinstance(item, Hyperparameter)}
     _refuse_open_arguments(loss, of_loss)
+    _refuse_conditions(loss, space)
     arguments = batch_arguments(loss)
     if "clusters" in arguments and feed is image_feed:
         raise ValueError(f"{loss.__name__} takes clusters: feed= must give batches that have them")
@@ -171,4 +173,15 @@ def _refuse_open_arguments(loss: type[nn.Module], given: Mapping[str, str]) -> N
         raise ValueError(
             f"{loss.__name__} requires {', '.join(missing)}: name it among the hyperparameters, "
             "or give it a default"
+        )
+
+
+def _refuse_conditions(loss: type[nn.Module], space: Space | None) -> None:
+    """Refuse what the loss requires if the space has a condition for it: some trials would not have it."""
+    given = () if space is None else space.parameters
+    open_ones = [one.name for one in given if one.when and one.name in _required(loss)]
+    if open_ones:
+        raise ValueError(
+            f"{loss.__name__} requires {', '.join(open_ones)}, which has a condition (when) in the search "
+            "space, so that trials lack it: give it a default"
         )

@@ -9,6 +9,7 @@ are equal already.
 `batch_norm` normalises over the images of all ranks.
 """
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -80,17 +81,18 @@ class Ranks:
         if self.world == 1:
             return compute()
         told: list[Any] = [None, None]
+        own: Exception | None = None
         if self.rank == 0:
             try:
                 told[0] = compute()
             except Exception as error:  # noqa: BLE001 - raised below, on all ranks: they wait for an answer
-                told[1] = error
+                own, told[1] = error, _sendable(error)
         # The computation may take longer than a collective may: the others wait for its end in another way.
         wait_for_ranks(self.rank, [0])
         with collective():
             dist.broadcast_object_list(told, src=0)
         if told[1] is not None:
-            raise told[1]
+            raise told[1] if own is None else own
         result: T = told[0]
         return result
 
@@ -154,3 +156,12 @@ def check_batch_size(batch_size: int, workers: int) -> None:
         raise InputError(
             f"batch_size {batch_size} does not divide among {workers} workers: give {near}, or other workers"
         )
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return what stands for an error in other processes: itself, or its words if it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 a library's error may fail in any way
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

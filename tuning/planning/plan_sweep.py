@@ -282,12 +282,23 @@ def _refuse_more_than_there_is(experiment: Experiment, space: Space, facts: Data
 def _check_extremes(method: str, dataset: str, space: Space, fixed: Mapping[str, Value], root: Path) -> None:
     """Check that the ends of ranges and all choices give an experiment, beside the `fixed` values.
 
+    Of a range of fractions, one inside is checked too: a setting that takes whole numbers accepts 32.0.
+
     Raises:
         InputError: one does not; the message names it.
     """
     for parameter in space.searched:
-        extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.choices
+        extremes = _extremes_of(parameter) if isinstance(parameter, Range) else parameter.choices
         for value in extremes:
             values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
             with told_to_user(f"{parameter.name} = {value}, which {space.origin} allows: "):
                 resolve(method, dataset, {**fixed, **space.complete(values)}, space=space, data_root=root)
+
+
+def _extremes_of(parameter: Range) -> tuple[Value, ...]:
+    """Return both ends of a range and, unless it has whole numbers alone, a fraction between them."""
+    ends = (parameter.low, parameter.high)
+    if parameter.is_integer:
+        return ends
+    middle = sum(ends) / 2
+    return (*ends, middle + min(0.5, (parameter.high - middle) / 2) if middle.is_integer() else middle)

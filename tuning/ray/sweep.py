@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Unpack
 
 from ray.tune import Callback
 
-from contrasweep.data import check_available
+from contrasweep.data import DatasetDamaged, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
@@ -32,7 +32,12 @@ from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
-from contrasweep.tuning.results.commands import resume_call, resume_command, show_command
+from contrasweep.tuning.results.commands import (
+    results_option,
+    resume_call,
+    resume_command,
+    show_command,
+)
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
@@ -143,7 +148,8 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     refuse_full_disk()
     location = open_location(plan.results, writable=True)
     record = plan.record()
-    refuse_taken(location, [record.name], f"`{resume_call(plan.name, plan.results)}` goes on with it.")
+    in_python = f"in Python, `{resume_call(plan.name, plan.results)}` does"
+    refuse_taken(location, [record.name], f"With --resume, the same command goes on; {in_python}.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
         folder = location.path(f"tensorboard/{record.name}")
@@ -286,8 +292,7 @@ def _run(
     if not counts.get("completed"):
         ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
         why = _why(plan, record, location)
-        again = resume_command([plan.method], plan.name, plan.results) + " --retry-failed"
-        mended = f" Once the cause is mended, `{again}` runs them again." if counts.get("failed") else ""
+        mended = f" Once the cause is mended, {_runs_again(plan, why)}." if counts.get("failed") else ""
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")
     ended_early = searcher.ends_early
     return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
@@ -351,6 +356,15 @@ def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
     error = common_error([one.error for one in outcomes])
     show = f"`{show_command(plan.name, plan.results)}` shows"
     return f"; {show} why" if error is None else f": {error}. {show} each trial"
+
+
+def _runs_again(plan: SweepPlan, why: str) -> str:
+    """Return what runs the trials of a failed sweep again: with other files of the data, a new study."""
+    if DatasetDamaged.__name__ in why:
+        delete = f"contrasweep delete {plan.name}{results_option(plan.results)}"
+        return f"begin a new study, because the data is then another (`{delete}` frees the name)"
+    again = resume_command([plan.method], plan.name, plan.results)
+    return f"`{again} --retry-failed` runs them again"
 
 
 def _tune(
