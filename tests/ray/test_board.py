@@ -1,13 +1,18 @@
 """What runs post for the driver: epochs, beginnings, records and steps."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from contrasweep.tuning.errors import GpuFault, InputError, SweepFailed, TrainingDiverged
+from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
-from contrasweep.tuning.ray import final
+from contrasweep.tuning.ray import final, trainer
 from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
 from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
@@ -36,6 +41,57 @@ def test_final_runs_tell_when_their_worker_is_there(monkeypatch: pytest.MonkeyPa
         final._take(handle, tracker)
         stages.append(tracker.progress().stage)
     assert stages == ["starting workers", "scoring the untrained encoder", None]
+
+
+def test_a_group_that_starts_anew_does_not_train_a_failed_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray Train restarts a group after any error of a worker: the run would fail again, at full cost."""
+    board, trained = EpochBoard(), []
+
+    def run_one(request: Any, tell: Any) -> TrialReport:
+        trained.append(request)
+        return TrialReport(3, {}, 0.0, error="ValueError: told")
+
+    posts = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "fail", "error")}
+    request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1), gpus=0)
+    monkeypatch.setattr(final, "run_one", run_one)
+    monkeypatch.setattr(final.ray, "get", lambda taken: taken)
+    group = SimpleNamespace(world=2, once=lambda compute: compute())
+    monkeypatch.setattr(final, "group_ranks", lambda: group)
+    reports = [final.run_on_ray(request, SimpleNamespace(**posts)) for _ in range(2)]
+    assert len(trained) == 1
+    assert [one.error for one in reports] == ["ValueError: told"] * 2
+    assert not reports[1].finished
+
+
+@pytest.mark.parametrize(
+    ("error", "posted", "raised"),
+    [
+        (SweepFailed("the plug-in's line"), "SweepFailed", True),
+        (InputError("too few images"), "InputError", True),
+        (TrainingDiverged("NaN"), "TrainingDiverged", False),
+        (GpuFault("an assertion"), None, True),
+        (OSError("the disk"), None, True),
+    ],
+)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_error_that_a_new_group_would_meet_again_is_posted_by_the_first_worker(
+    error: Exception, posted: str | None, raised: bool, rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pretrain(*_: Any, **__: Any) -> Any:
+        raise error
+
+    board = Board(None)
+    calls = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "post_step", "state")}
+    monkeypatch.setattr(trainer, "pretrain", pretrain)
+    monkeypatch.setattr(trainer.ray, "get", lambda taken: taken)
+    monkeypatch.setattr(trainer, "group_ranks", lambda: SimpleNamespace(rank=rank, world=2))
+    experiment = resolve("infonce", "digits", {"epochs": 2})
+    resources = resources_for(1, 1, 2, 0.0)
+    config = {"experiment": experiment, "resources": resources, "board": SimpleNamespace(**calls)}
+    with pytest.raises(type(error)) if raised else nullcontext():
+        trainer._post({**config, "seconds": 0.0, "data_root": None})
+    rows, _ = board.take()
+    assert [(row.kind, row.error) for row in rows] == ([(posted, str(error))] if posted and not rank else [])
 
 
 def test_the_latest_step_is_told_until_its_epoch_ends() -> None:

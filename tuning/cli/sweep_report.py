@@ -140,8 +140,8 @@ def _print_failures(study: str, results: str) -> None:
     from contrasweep.tuning.results.trials import trial_outcomes
     from contrasweep.tuning.store import ResultsStore, StoreError
 
-    store = ResultsStore(results)
     with suppress(StoreError):
+        store = ResultsStore(results)
         ended = trial_outcomes(store.trials(study), store.study(study))
         counts = Counter(one.status for one in ended)
         print_json({"study": study, "counts": counts, "best": [], "failed": failed_trials(store, study)})

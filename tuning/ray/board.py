@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """An epoch record of `pretrain` without its state; `error` says why training ended early."""
+    """An epoch record of `pretrain` without its state.
+
+    `error` says why training ended early, and `kind` is the name of the error's type.
+    """
 
     epoch: int
     epochs: int
     metrics: dict[str, float]
     error: str | None = None
+    kind: str = ""
 
 
 Step = tuple[int, int, int]
@@ -60,10 +64,11 @@ STARTED = -1
 
 
 class EpochBoard:
-    """An actor that holds the last epoch of each run, by its name."""
+    """An actor that holds the last epoch of each run, and the errors of failed ones, by their names."""
 
     def __init__(self) -> None:
         self._epochs: dict[str, int] = {}
+        self._errors: dict[str, str] = {}
 
     def post(self, run: str, epoch: int) -> None:
         """Note that a run has ended an epoch, or that a worker of it is there (`STARTED`)."""
@@ -75,3 +80,11 @@ class EpochBoard:
         """Return the last epoch of the runs that have posted since the last call."""
         epochs, self._epochs = self._epochs, {}
         return epochs
+
+    def fail(self, run: str, error: str) -> None:
+        """Note that a run has failed, and that the store holds so."""
+        self._errors[run] = error
+
+    def error(self, run: str) -> str | None:
+        """Return the error of a run that has failed; None for any other."""
+        return self._errors.get(run)

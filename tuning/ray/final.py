@@ -207,7 +207,10 @@ def _run_rank(config: dict[str, Any]) -> None:
 
 
 def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> TrialReport:
-    """Do `run_one`, and post its beginning and each epoch on an `EpochBoard`.
+    """Do `run_one`, and post its beginning, each epoch and its failure on an `EpochBoard`.
+
+    Where the first worker of a group records a failure, the others raise its error, and Ray Train starts the
+    group anew as after a death. The new group finds the failure on the board and does not train again.
 
     Raises:
         NodeLacks: the node is to be checked, and lacks what the run needs.
@@ -215,8 +218,17 @@ def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> 
     if checks_node:
         refuse_this_node(request)
     take_share_of_node(request.gpus)
-    board.post.remote(name_of(request), STARTED)
-    return run_one(request, lambda epoch: board.post.remote(name_of(request), epoch))
+    name, ranks = name_of(request), group_ranks()
+    board.post.remote(name, STARTED)
+    if ranks.world == 1:
+        return run_one(request, lambda epoch: board.post.remote(name, epoch))
+    error: str | None = ranks.once(lambda: ray.get(board.error.remote(name)))
+    if error is not None:
+        return TrialReport(STARTED, {}, 0.0, error=error)
+    report = run_one(request, lambda epoch: board.post.remote(name, epoch))
+    if report.error is not None:
+        ray.get(board.fail.remote(name, report.error))
+    return report
 
 
 def name_of(request: TrialRequest) -> str:

@@ -82,7 +82,7 @@ class _Stop:
 
 @contextmanager
 def interrupted_afterwards() -> Iterator[None]:
-    """Let a `with` block end before Ctrl-C, SIGTERM or SIGHUP interrupts, as far as it does not last.
+    """Hold back Ctrl-C, SIGTERM and SIGHUP until a `with` block ends; then the first that came interrupts.
 
     A second Ctrl-C interrupts at once. At the end, the handlers are what they were, whatever the block did to
     them: Ray's start sets its own, with which SIGTERM ends in a stack trace of C++.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import ray
 import torch
@@ -41,6 +41,10 @@ POLL = 0.2
 
 STEP_SECONDS = 0.5
 """Least seconds between two steps that the first worker tells of."""
+
+
+POSTED: Final = {one.__name__: one for one in (InputError, SweepFailed, TrainingDiverged)}
+"""The errors that the first worker posts on the board, by their names."""
 
 
 def fit(
@@ -99,7 +103,7 @@ def pretrain_on_workers(
     Raises:
         InputError: the batches do not divide among the workers.
         TrainingDiverged: see `pretrain`.
-        SweepFailed: the workers failed twice.
+        SweepFailed: the workers failed twice; or, once, memory ran out or a plug-in raised an error.
     """
     # Checked here and not in the generator, whose body starts with the first record.
     check_batch_size(experiment.batch_size, resources.workers)
@@ -128,7 +132,7 @@ def _records(
             rows, step = ray.get(board.take.remote())
             for row in rows:
                 if row.error is not None:
-                    raise TrainingDiverged(row.error)
+                    raise POSTED[row.kind](row.error)
                 yield row, lambda: ray.get(board.state.remote())
             if step is not None and on_step is not None:
                 on_step(*step)
@@ -177,10 +181,15 @@ def _post(config: dict[str, Any]) -> None:
                 if told:
                     row = Row(record.epoch, record.epochs, record.metrics)
                     ray.get(board.post.remote(row, record.checkpoint() if due() else None))
-    except TrainingDiverged as error:
-        # A restart would diverge again, so the worker ends normally and posts the error.
-        if told:
-            ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error)), None))
+    except tuple(POSTED.values()) as error:
+        # What a new group would meet again ends the run: the driver stops at the row. Subclasses are faults
+        # of a GPU or of Ray, for which a new group is started.
+        kind = type(error).__name__
+        if told and kind in POSTED:
+            ray.get(board.post.remote(Row(0, experiment.epochs, {}, str(error), kind), None))
+        # All workers find a divergence, and each may end. Another error may be that of this worker alone.
+        if not isinstance(error, TrainingDiverged):
+            raise
 
 
 @contextmanager
