@@ -20,11 +20,13 @@ from contrasweep.tuning.ray.signals import (
 
 
 @pytest.fixture(autouse=True)
-def nohup_is_off() -> Iterator[None]:
-    """Under `nohup`, the tests would start with SIGHUP ignored, and what is ignored stays so."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def nothing_is_ignored() -> Iterator[None]:
+    """What is ignored stays so: under `nohup`, SIGHUP is, and SIGINT in the background of a script."""
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, hangup)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def exit_code(command: Callable[..., None], **options: object) -> int:
@@ -47,11 +49,7 @@ def test_a_signal_ends_a_command_with_its_code_and_one_line(
             raise
 
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert exit_code(sweep) == code
-    finally:
-        signal.signal(signal.SIGINT, before[signal.SIGINT])
+    assert exit_code(sweep) == code
     assert {one: signal.getsignal(one) for one in before} == before
     assert capsys.readouterr().err == "Interrupted. `contrasweep sweep --resume` goes on.\n"
 

@@ -55,8 +55,13 @@ def test_ctrl_c_waits_until_ray_has_started_and_its_state_can_be_read(
         ray_that_fails.append(f"end of {call}")
 
     monkeypatch.setattr(cluster.ray, call, interrupted)
-    with pytest.raises(KeyboardInterrupt), cluster.local_ray(1):
-        ray_that_fails.append("block")
+    # In the background of a script, the tests would start with SIGINT ignored, and what is ignored stays so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), cluster.local_ray(1):
+            ray_that_fails.append("block")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ray_that_fails[-2:] == [f"end of {call}", "shutdown"]
     assert "block" not in ray_that_fails
 
