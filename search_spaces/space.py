@@ -267,10 +267,10 @@ def _assignments(
 
 
 def _takes(parent: Parameter, value: Scalar) -> bool:
-    """Whether a condition on `value` can hold: a continuous range never takes one exact value."""
+    """Whether a condition on `value` can hold; the parent is no continuous range."""
     if isinstance(parent, Fixed) and parent.of:
         return among(value, parent.of)
-    return parent.size() is not None and parent.contains(value)
+    return parent.contains(value)
 
 
 def _can_hold(parent: Parameter, allowed: tuple[Scalar, ...]) -> bool:
@@ -288,15 +288,15 @@ def _check_condition(parameter: Parameter, by_name: Mapping[str, Parameter]) -> 
         if parent is None:
             hint = did_you_mean(name, by_name)
             raise SpaceError(f"{parameter.name}: when: given the unknown parameter {name!r}.{hint}")
+        if isinstance(parent, Range) and parent.size() is None:
+            given = f"given {name}, a range of fractions ({parent.describe()})"
+            allowed_parents = "a choice, a range of whole numbers or a fixed value"
+            raise SpaceError(f"{parameter.name}: when: {given}; allowed: {allowed_parents}")
         if isinstance(parent, Fixed) and not parent.of:
             # A condition on a fixed parent may also name values that the parent does not have here.
             never = () if _can_hold(parent, allowed) else allowed
         else:
             never = tuple(value for value in allowed if not _takes(parent, value))
-        if isinstance(parent, Range) and parent.size() is None:
-            given = f"given {name}, a range of fractions ({parent.describe()})"
-            allowed_parents = "a choice, a range of whole numbers or a fixed value"
-            raise SpaceError(f"{parameter.name}: when: {given}; allowed: {allowed_parents}")
         if never:
             known = parent.choices if isinstance(parent, Choice) else getattr(parent, "of", ())
             hint = did_you_mean(str(never[0]), map(str, known))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.ray.result import SweepResult
     from contrasweep.tuning.ray.sweep_group import GroupResult
+    from contrasweep.tuning.results.selection import SelectedTrial
+    from contrasweep.tuning.store import ResultsStore
 
 DRY_RUN_TRIALS = 5
 MOST_FAILURES = 5
@@ -143,8 +145,14 @@ def _print_failures(study: str, results: str) -> None:
     with suppress(StoreError):
         store = ResultsStore(results)
         ended = trial_outcomes(store.trials(study), store.study(study))
-        counts = Counter(one.status for one in ended)
-        print_json({"study": study, "counts": counts, "best": [], "failed": failed_trials(store, study)})
+        _print_as_json(store, study, Counter(one.status for one in ended), best=())
+
+
+def _print_as_json(
+    store: "ResultsStore", study: str, counts: Mapping[str, int], best: "Sequence[SelectedTrial]"
+) -> None:
+    shown = [selected_content(trial) for trial in best]
+    print_json({"study": study, "counts": dict(counts), "best": shown, "failed": failed_trials(store, study)})
 
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
@@ -157,8 +165,7 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     plan, store = result.plan, ResultsStore(result.plan.results)
     selected = best_trials(store, plan.name, top=5 if len(plan.search.metrics) == 1 else None)
     if as_json:
-        failed, best = failed_trials(store, plan.name), [selected_content(trial) for trial in selected]
-        print_json({"study": plan.name, "counts": dict(result.counts), "best": best, "failed": failed})
+        _print_as_json(store, plan.name, result.counts, selected)
         return
     rows = [selected_row(trial) for trial in selected]
     title = f"{plan.name}: {best_name(plan.metric)} of {counted(plan.search.trials, 'trial')}"
