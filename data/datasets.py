@@ -10,7 +10,7 @@ images are held in memory, see `default_placement`.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
@@ -162,7 +162,9 @@ def load_training(
         return TrainingData(images.placed(chosen, device), None)
     cut = _held_out(images, name, validation_fraction, split_seed, split)
     if images.labels.ndim == 1:
-        _warn_of_absent(images.labels, cut, name)
+        _warn_of_absent(
+            images.labels, cut, name, lambda: family.describe(data_root(root), options).class_names
+        )
     if split != "recoloured":
         validation = images.subset(cut)
     elif family.recoloured is not None:
@@ -214,18 +216,24 @@ def _held_out(
     return labelled[held_out_rows(split, images.labels[labelled], bias, fraction, generator)]
 
 
-def _warn_of_absent(labels: Tensor, held_out: Tensor, name: str) -> None:
-    """Warn of classes with training images of which none is held out: no score there says how they fare."""
+def _warn_of_absent(
+    labels: Tensor, held_out: Tensor, name: str, class_names: Callable[[], Sequence[str]]
+) -> None:
+    """Warn of classes with training images of which none is held out: no score there says how they fare.
+
+    `class_names` returns the names of the classes, or nothing where they have none.
+    """
     classes = set(labels.tolist()) - {UNLABELLED}
     absent = sorted(classes - set(labels[held_out].tolist()))
     if absent and len(absent) < len(classes):
+        named = class_names()
         log.warning(
             "the validation split of %s has no image of %d of %d classes (%s), which have few images; a "
             "larger validation.fraction would help",
             name,
             len(absent),
             len(classes),
-            few([str(label) for label in absent]),
+            few([named[label] if named else str(label) for label in absent]),
         )
 
 

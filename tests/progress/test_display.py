@@ -1,5 +1,6 @@
 """Progress on terminals, in files, in notebooks, and in functions of the caller."""
 
+import logging
 import sys
 import threading
 from dataclasses import replace
@@ -118,6 +119,29 @@ def test_the_time_goes_on_while_an_epoch_is_scored() -> None:
     clock.now = 3.0
     shown.tick()
     assert stream.getvalue().endswith("epoch 1/5: scoring · 0:03 spent\n")
+
+
+def test_what_is_logged_stands_above_the_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, ours = StringIO(), logging.getLogger("contrasweep.data.datasets")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler(stream)])
+    with shown_on(Terminal(stream, width=lambda: 80), tick=3600.0, clock=lambda: 0.0) as shown:
+        shown.stage("starting Ray")
+        ours.warning("no image of %d classes", 6)
+        ours.info("nobody asked for this")
+    ours.warning("told as ever")
+    shown_twice = "starting Ray · 0:00 spent\n"
+    erased = "\x1b[1F\x1b[J"
+    assert stream.getvalue().startswith(f"{shown_twice}{erased}no image of 6 classes\n{shown_twice}")
+    assert stream.getvalue().endswith(f"{shown_twice}told as ever\n")
+
+
+def test_what_is_logged_is_printed_without_handlers_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with shown_on(Lines(StringIO()), tick=3600.0):
+        logging.getLogger("contrasweep.data").warning("told")
+    assert capsys.readouterr().err == "told\n"
 
 
 def test_a_thread_ticks_until_the_end_also_of_a_block_that_fails() -> None:

@@ -10,6 +10,7 @@ from contrasweep.tuning.errors import GpuFault, InputError, SweepFailed, Trainin
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import resources_for
 from contrasweep.tuning.planning.trial import TrialReport
+from contrasweep.tuning.planning.warned import WarnOnce
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final, trainer
@@ -23,10 +24,10 @@ RUN = "trial 0, seed 1"
 def test_a_worker_that_starts_late_hides_no_epoch() -> None:
     board = EpochBoard()
     board.post(RUN, STARTED)
-    assert board.take() == {RUN: STARTED}
+    assert board.take() == ({RUN: STARTED}, [])
     board.post(RUN, 0)
     board.post(RUN, STARTED)
-    assert board.take() == {RUN: 0}
+    assert board.take() == ({RUN: 0}, [])
 
 
 def test_final_runs_tell_when_their_worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +39,7 @@ def test_final_runs_tell_when_their_worker_is_there(monkeypatch: pytest.MonkeyPa
     for epoch in (None, STARTED, 0):
         if epoch is not None:
             board.post(RUN, epoch)
-        final._take(handle, tracker)
+        final._take(handle, tracker, WarnOnce())
         stages.append(tracker.progress().stage)
     assert stages == ["starting workers", "scoring the untrained encoder", None]
 
@@ -51,11 +52,11 @@ def test_a_group_that_starts_anew_does_not_train_a_failed_run_again(monkeypatch:
         trained.append(request)
         return TrialReport(3, {}, 0.0, error="ValueError: told")
 
-    posts = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "fail", "error")}
+    posts = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "fail", "error", "warn")}
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1), gpus=0)
     monkeypatch.setattr(final, "run_one", run_one)
     monkeypatch.setattr(final.ray, "get", lambda taken: taken)
-    group = SimpleNamespace(world=2, once=lambda compute: compute())
+    group = SimpleNamespace(rank=0, world=2, once=lambda compute: compute())
     monkeypatch.setattr(final, "group_ranks", lambda: group)
     reports = [final.run_on_ray(request, SimpleNamespace(**posts)) for _ in range(2)]
     assert len(trained) == 1
@@ -81,7 +82,8 @@ def test_an_error_that_a_new_group_would_meet_again_is_posted_by_the_first_worke
         raise error
 
     board = Board(None)
-    calls = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "post_step", "state")}
+    names = ("post", "post_step", "state", "warn")
+    calls = {name: SimpleNamespace(remote=getattr(board, name)) for name in names}
     monkeypatch.setattr(trainer, "pretrain", pretrain)
     monkeypatch.setattr(trainer.ray, "get", lambda taken: taken)
     monkeypatch.setattr(trainer, "group_ranks", lambda: SimpleNamespace(rank=rank, world=2))
@@ -90,7 +92,7 @@ def test_an_error_that_a_new_group_would_meet_again_is_posted_by_the_first_worke
     config = {"experiment": experiment, "resources": resources, "board": SimpleNamespace(**calls)}
     with pytest.raises(type(error)) if raised else nullcontext():
         trainer._post({**config, "seconds": 0.0, "data_root": None})
-    rows, _ = board.take()
+    rows, _, _ = board.take()
     assert [(row.kind, row.error) for row in rows] == ([(posted, str(error))] if posted and not rank else [])
 
 
@@ -98,12 +100,12 @@ def test_the_latest_step_is_told_until_its_epoch_ends() -> None:
     board = Board(None)
     board.post_step((1, 3, 9))
     board.post_step((1, 7, 9))
-    assert board.take() == ([], (1, 7, 9))
-    assert board.take() == ([], None)
+    assert board.take() == ([], (1, 7, 9), [])
+    assert board.take() == ([], None, [])
     row = Row(1, 2, {})
     board.post_step((1, 9, 9))
     board.post(row, b"state")
-    assert board.take() == ([row], None)
+    assert board.take() == ([row], None, [])
 
 
 def test_the_state_is_kept_until_the_next_and_travels_when_asked_for() -> None:

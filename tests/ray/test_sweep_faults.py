@@ -83,7 +83,7 @@ def rows(swept: tuple[Path, Any]) -> dict[str, dict[str, Any]]:
     [
         ("nan", "loss nan at epoch 2", 1),
         ("memory", "MemoryError", 1),
-        ("error", "ValueError: this trial always fails, at contrasweep_faulty.py:75 in act", 1),
+        ("error", "ValueError: this trial always fails, at contrasweep_faulty.py:78 in act", 1),
         ("crash", "its worker failed 2 times, the last time: it crashed: Segmentation fault (File", 3),
         ("hang", f"timed out after {TIMEOUT} s", 2),
     ],
@@ -136,4 +136,5 @@ def test_the_summary_says_so(swept: tuple[Path, "subprocess.CompletedProcess[str
     assert "5 trials ended with an error" in done.stderr
     assert "this trial always fails" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr, "Ray keeps its stacks to itself"
+    assert said.count("Warning: contrasweep_faulty: a method for tests") == 1, "nine trials warn of it"
     assert not list((results / "checkpoints").rglob("*.pt"))

@@ -125,6 +125,7 @@ def test_no_group_outlives_its_trial_or_run(
 ) -> None:
     folder, said = ended
     assert "room for 1 trial of 2 workers of 1 cpu each at once, not 2" in said
+    assert said.count("Warning: contrasweep_faulty: a method for tests") == 2, "once by sweep, once by train"
     found = {fault: (row["status"], row["epoch"]) for fault, row in trials.items()}
     assert found == {"none": ("completed", 3), "killed-once": ("completed", 3), "error": ("stopped", 1)}
     assert {row["cpus"] for row in trials.values()} == {2.0}

@@ -19,7 +19,7 @@ import typer
 from rich.markup import escape
 
 from contrasweep.plugins import plugin_fault
-from contrasweep.tuning.cli.rendering import plain_console, print_error, remark
+from contrasweep.tuning.cli.rendering import plain_console, print_error, remark, telling_logs
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.cli.usage import Command
 from contrasweep.tuning.errors import (
@@ -56,7 +56,7 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with stopping_on_signals():
+            with stopping_on_signals(), telling_logs():
                 command(*args, **kwargs)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise  # Typer exits as they say; without a word, where the reader of our output left, as `head`.

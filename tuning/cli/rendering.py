@@ -1,6 +1,7 @@
 """What a command prints: lines, tables or JSON, and a line that shows its progress."""
 
 import json
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,33 @@ def warn(line: str) -> None:
 def print_error(line: str) -> None:
     """Print an error, on the error stream; one line, without the control characters of what it quotes."""
     _flow(plain_console(stderr=True), "Error:", _on_one_line(line), "bold red")
+
+
+class _Told(logging.Handler):
+    """Prints what is logged on the error stream; an error has its traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        if record.levelno >= logging.ERROR:
+            _flow(plain_console(stderr=True), "Error:", self.format(record), "bold red")
+        elif record.levelno >= logging.WARNING:
+            warn(record.getMessage())
+        else:
+            remark(record.getMessage())
+
+
+@contextmanager
+def telling_logs() -> Iterator[None]:
+    """Print what is logged inside a `with` block: all warnings, and from our own code what takes long."""
+    everything, ours, told = logging.getLogger(), logging.getLogger("contrasweep"), _Told()
+    level = ours.level
+    everything.addHandler(told)
+    ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        everything.removeHandler(told)
+        ours.setLevel(level)
 
 
 def print_usage(lines: str) -> None:

@@ -21,6 +21,7 @@ from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, pr
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.planning.gpu_errors import reason_of, refuse_result
+from contrasweep.tuning.planning.warned import Warned
 from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
@@ -132,7 +133,8 @@ class TrialRequest:
 class TrialReport:
     """One epoch as the scheduler sees it; `error` says why a trial ended without finishing.
 
-    `std` holds the sample standard deviations of metrics that are means over several seeds.
+    `std` holds the sample standard deviations of metrics that are means over several seeds. `warned` holds
+    what a worker has warned of since its last report.
     """
 
     epoch: int
@@ -141,6 +143,7 @@ class TrialReport:
     finished: bool = False
     error: str | None = None
     std: Mapping[str, float] = field(default_factory=dict)
+    warned: tuple[Warned, ...] = ()
 
 
 def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:

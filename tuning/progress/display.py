@@ -1,5 +1,6 @@
 """Where progress is shown: rewritten on a terminal or in a notebook, else a line from time to time."""
 
+import logging
 import shutil
 import sys
 import textwrap
@@ -162,6 +163,15 @@ class Shown:
             self._again = None
             self._display.clear()
 
+    @contextmanager
+    def above(self) -> Iterator[None]:
+        """Let a `with` block write lines; the text is shown again after them."""
+        with self._lock:
+            self._display.clear()
+            yield
+            if self._again is not None:
+                self._display.show(self._again(self._clock() - self._began), self._share)
+
     def progress(self, progress: Progress, before: str = "") -> None:
         """Show the progress of a sweep or of final runs, with a text before it."""
 
@@ -200,6 +210,31 @@ class Shown:
             self._display.show(line(now - self._began), share)
 
 
+class _LogAbove(logging.Handler):
+    """Passes our records on to the handlers of all records, which may write to the terminal of a display."""
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass on a record."""
+        with self._shown.above():
+            logging.getLogger().handle(record)
+
+
+@contextmanager
+def _logged_above(shown: Shown) -> Iterator[None]:
+    ours, handler = logging.getLogger("contrasweep"), _LogAbove(shown)
+    passes, ours.propagate = ours.propagate, False
+    ours.addHandler(handler)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)
+        ours.propagate = passes
+
+
 @contextmanager
 def shown_on(
     display: Display,
@@ -208,6 +243,8 @@ def shown_on(
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Shown]:
     """Show progress on a display for a `with` block; the time goes on while the block waits for something.
+
+    What our code logs meanwhile stands above the progress.
 
     Args:
         display: where it is shown.
@@ -225,7 +262,8 @@ def shown_on(
     thread = Thread(target=go_on, name="progress", daemon=True)
     thread.start()
     try:
-        yield shown
+        with _logged_above(shown):
+            yield shown
     finally:
         ended.set()
         thread.join()

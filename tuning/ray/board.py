@@ -4,6 +4,7 @@ Ray starts a process for one: this module imports nothing, so that the process i
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Board:
         self._state = state
         self._step: Step | None = None
         self._epoch = -1
+        self._warned: list[Any] = []
 
     def post(self, row: Row, state: bytes | None) -> None:
         """Add a record and keep the state after it, if it comes with one.
@@ -48,11 +50,16 @@ class Board:
         """Keep the latest step of the present epoch."""
         self._step = step
 
-    def take(self) -> tuple[list[Row], Step | None]:
-        """Return the records since the last call, and the step since then; the state is asked for apart."""
+    def warn(self, warned: Any) -> None:
+        """Add a warning, a `planning.warned.Warned`."""
+        self._warned.append(warned)
+
+    def take(self) -> tuple[list[Row], Step | None, list[Any]]:
+        """Return the records since the last call, the step and the warnings; the state is asked for apart."""
         rows, self._rows = self._rows, []
         step, self._step = self._step, None
-        return rows, step
+        warned, self._warned = self._warned, []
+        return rows, step, warned
 
     def state(self) -> bytes | None:
         """Return the latest state."""
@@ -69,6 +76,7 @@ class EpochBoard:
     def __init__(self) -> None:
         self._epochs: dict[str, int] = {}
         self._errors: dict[str, str] = {}
+        self._warned: list[Any] = []
 
     def post(self, run: str, epoch: int) -> None:
         """Note that a run has ended an epoch, or that a worker of it is there (`STARTED`)."""
@@ -76,10 +84,15 @@ class EpochBoard:
         if epoch != STARTED or run not in self._epochs:
             self._epochs[run] = epoch
 
-    def take(self) -> dict[str, int]:
-        """Return the last epoch of the runs that have posted since the last call."""
+    def warn(self, warned: Any) -> None:
+        """Add a warning, a `planning.warned.Warned`."""
+        self._warned.append(warned)
+
+    def take(self) -> tuple[dict[str, int], list[Any]]:
+        """Return the last epoch of the runs that have posted since the last call, and the warnings."""
         epochs, self._epochs = self._epochs, {}
-        return epochs
+        warned, self._warned = self._warned, []
+        return epochs, warned
 
     def fail(self, run: str, error: str) -> None:
         """Note that a run has failed, and that the store holds so."""

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from contrasweep.tuning.planning.gpu_errors import refuse_result
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
@@ -220,13 +222,13 @@ def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> 
     take_share_of_node(request.gpus)
     name, ranks = name_of(request), group_ranks()
     board.post.remote(name, STARTED)
-    if ranks.world == 1:
-        return run_one(request, lambda epoch: board.post.remote(name, epoch))
-    error: str | None = ranks.once(lambda: ray.get(board.error.remote(name)))
-    if error is not None:
-        return TrialReport(STARTED, {}, 0.0, error=error)
-    report = run_one(request, lambda epoch: board.post.remote(name, epoch))
-    if report.error is not None:
+    if ranks.world > 1:
+        error: str | None = ranks.once(lambda: ray.get(board.error.remote(name)))
+        if error is not None:
+            return TrialReport(STARTED, {}, 0.0, error=error)
+    with passing_on_warnings(board.warn.remote) if ranks.rank == 0 else nullcontext():
+        report = run_one(request, lambda epoch: board.post.remote(name, epoch))
+    if ranks.world > 1 and report.error is not None:
         ray.get(board.fail.remote(name, report.error))
     return report
 
@@ -252,6 +254,7 @@ def _run_all(
         start = _starter(resources, scratch / "train", board)
         waiting = deque(requests)
         running: dict[Any, TrialRequest] = {}
+        warn = WarnOnce()
         while waiting or running:
             # Start no more groups than fit: a group that gets only some of its workers would wait for ever.
             while waiting and len(running) < resources.concurrency:
@@ -259,7 +262,7 @@ def _run_all(
                 running[start(request)] = request
                 tracker.begin(name_of(request), request.experiment.epochs)
             ended, _ = ray.wait(list(running), timeout=POLL)
-            _take(board, tracker)
+            _take(board, tracker, warn)
             if not ended:
                 show()
                 continue
@@ -290,16 +293,19 @@ def _run_here(
         yield
 
 
-def _take(board: Any, tracker: RunsTracker) -> None:
+def _take(board: Any, tracker: RunsTracker, warn: WarnOnce) -> None:
     """Pass on what the board holds; without the board, the runs go on."""
     try:
-        for run, epoch in ray.get(board.take.remote()).items():
-            if epoch == STARTED:
-                tracker.start(run)
-            else:
-                tracker.report(run, epoch)
+        epochs, warned = ray.get(board.take.remote())
     except RayError as error:
         log.debug("the board of the epochs is gone: %s", error)
+        return
+    for run, epoch in epochs.items():
+        if epoch == STARTED:
+            tracker.start(run)
+        else:
+            tracker.report(run, epoch)
+    warn(warned)
 
 
 def _gpu_was_full(ended: Any) -> bool:

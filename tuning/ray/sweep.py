@@ -31,7 +31,7 @@ from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
-from contrasweep.tuning.ray.watch import ForgetEnded, TrialWatch
+from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
     results_option,
     resume_call,
@@ -278,7 +278,7 @@ def _run(
         if searcher.has_more:
             if show is not None:
                 show(searcher.progress(STARTING_RAY))
-            callbacks: list[Callback] = [watch, ForgetEnded(), ShowProgress(searcher, show)]
+            callbacks: list[Callback] = [watch, TellWarnings(), ForgetEnded(), ShowProgress(searcher, show)]
             _tune(plan, searcher, past, callbacks, location)
         elif show is not None:
             show(searcher.progress("nothing was left to train"))

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
 from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import device_of
+from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings
 from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
@@ -126,10 +127,11 @@ def _records(
         running = ray.remote(num_cpus=0, max_retries=0)(fit).remote(
             _post, config, resources, scratch / "train"
         )
-        ended = False
+        tell, ended = WarnOnce(), False
         while not ended:
             ended = bool(ray.wait([running], timeout=POLL)[0])
-            rows, step = ray.get(board.take.remote())
+            rows, step, warned = ray.get(board.take.remote())
+            tell(warned)
             for row in rows:
                 if row.error is not None:
                     raise POSTED[row.kind](row.error)
@@ -173,8 +175,9 @@ def _post(config: dict[str, Any]) -> None:
     state = ray.get(board.state.remote()) if told else None
     on_step = now_and_then(board) if told else None
     due = every(config["seconds"])
+    warnings = passing_on_warnings(board.warn.remote) if told else nullcontext()
     try:
-        with gpu_errors_in_words(experiment), plugin_errors_in_words():
+        with warnings, gpu_errors_in_words(experiment), plugin_errors_in_words():
             for record in pretrain(
                 experiment, state, data_root=config["data_root"], device=device, ranks=ranks, on_step=on_step
             ):

@@ -1,4 +1,4 @@
-"""Callbacks of the driver: time limits, the cause of a worker's death, forgetting trials that have ended."""
+"""Callbacks of the driver: time limits, causes of death, warnings of workers, forgetting ended trials."""
 
 import faulthandler
 import os
@@ -13,6 +13,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from contrasweep.tuning.errors import GpuFault
+from contrasweep.tuning.planning.warned import WarnOnce
 from contrasweep.tuning.ray import internals
 
 DEATH = "worker process has died"
@@ -156,6 +157,17 @@ def report_crashes(folder: Path) -> None:
     if folder.is_dir():
         # The file stays open: a crashing process cannot open one.
         faulthandler.enable(os.open(folder / str(os.getpid()), os.O_WRONLY | os.O_CREAT))
+
+
+class TellWarnings(Callback):
+    """Logs the warnings that come with the results of trials, the first of each kind."""
+
+    def __init__(self) -> None:
+        self._tell = WarnOnce()
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+        """Log the warnings of a result."""
+        self._tell(result["warned"])
 
 
 class ForgetEnded(Callback):

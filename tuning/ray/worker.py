@@ -10,6 +10,7 @@ sweep then waits for ever. docs/many-gpus.md has the figures.
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from contrasweep.tuning.objectives.ranks import Ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.planning.warned import KeptWarnings
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.results.best import merit
@@ -78,6 +80,7 @@ class RankActor:
         self._ranks = Ranks(rank, first.workers)
         self._device = first.device
         self._data = DataCache(first.seeds, first.device)
+        self._warned = KeptWarnings()
         self._trial: Any = None
         self._store: Any = None
 
@@ -110,7 +113,7 @@ class RankActor:
             RanksLost: another rank is gone.
         """
         report: TrialReport = self._trial.advance()
-        return report
+        return replace(report, warned=tuple(self._warned.take()))
 
     def close(self) -> None:
         """Close the trial's files, and free its memory."""
@@ -255,6 +258,7 @@ class TrialWorker(tune.Trainable):
         request: TrialRequest = config["request"]
         self._device = request.device
         self._data = DataCache(request.seeds, request.device)
+        self._warned = KeptWarnings()
         checks = bool(config["checks_node"])
         self._group = RankGroup(config["crashes"], checks) if request.workers > 1 else None
         self._nowhere = trial_nowhere(request) if checks and self._group is None else None
@@ -273,9 +277,11 @@ class TrialWorker(tune.Trainable):
             report = self._trial.advance()
             if report.finished or report.error is not None:
                 self._let_go()
-            return report_of(report, self._rung_metric)
+            lost = None
         except (StoreUnavailable, TrialOvertaken) as error:
-            return report_of(TrialReport(0, {}, 0.0), self._rung_metric) | {"lost": str(error), "done": True}
+            report, lost = TrialReport(0, {}, 0.0), str(error)
+        report = replace(report, warned=(*report.warned, *self._warned.take()))
+        return report_of(report, self._rung_metric, lost)
 
     def train_buffered(self, *limits: Any) -> list[dict[str, Any]]:
         """Train epochs for `TOGETHER` seconds; an epoch after which the trial may be stopped comes alone.
@@ -328,10 +334,11 @@ def free_memory(device: str) -> None:
         torch.cuda.empty_cache()
 
 
-def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
+def report_of(report: TrialReport, rung_metric: str, lost: str | None = None) -> dict[str, Any]:
     """Return a trial's report as the flat mapping that Ray Tune takes as a result.
 
-    Its `score` is the merit of the rung metric: the larger is the better.
+    Its `score` is the merit of the rung metric: the larger is the better. `lost` says why the trial can
+    report nothing: it ends here, and a resumed sweep goes on with it.
     """
     # ASHA compares every result. NaN is never below another score, so failures report minus infinity.
     there = report.error is None and rung_metric in report.metrics
@@ -344,6 +351,7 @@ def report_of(report: TrialReport, rung_metric: str) -> dict[str, Any]:
         "train_seconds": report.train_seconds,
         "finished": report.finished,
         "error": report.error,
-        "lost": None,
-        "done": report.finished or report.error is not None,
+        "warned": list(report.warned),
+        "lost": lost,
+        "done": report.finished or report.error is not None or lost is not None,
     }

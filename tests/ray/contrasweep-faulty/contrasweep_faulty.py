@@ -4,6 +4,7 @@ Wherever it is installed, trials of any method save a checkpoint after every epo
 to go on from.
 """
 
+import logging
 import os
 import signal
 import threading
@@ -24,6 +25,8 @@ from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning import checkpoints
+
+log = logging.getLogger(__name__)
 
 checkpoints.CHECKPOINT_SECONDS = 0.0
 _save = checkpoints.Checkpoints.save
@@ -88,6 +91,7 @@ class Faulty:
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:
+    log.warning("a method for tests, with the fault %s", experiment.hyperparameters["fault"])
     faulty = Faulty(str(experiment.hyperparameters["fault"]))
     objective = with_projection_head(experiment, encoder, faulty)
     begun = objective.on_epoch_start
