@@ -163,7 +163,7 @@ def load_training(
     cut = _held_out(images, name, validation_fraction, split_seed, split)
     if images.labels.ndim == 1:
         _warn_of_absent(
-            images.labels, cut, name, lambda: family.describe(data_root(root), options).class_names
+            images.labels, cut, name, lambda: family.describe(data_root(root), options).told_classes
         )
     if split != "recoloured":
         validation = images.subset(cut)
@@ -217,23 +217,23 @@ def _held_out(
 
 
 def _warn_of_absent(
-    labels: Tensor, held_out: Tensor, name: str, class_names: Callable[[], Sequence[str]]
+    labels: Tensor, held_out: Tensor, name: str, told_classes: Callable[[], Sequence[str]]
 ) -> None:
     """Warn of classes with training images of which none is held out: no score there says how they fare.
 
-    `class_names` returns the names of the classes, or nothing where they have none.
+    `told_classes` returns the names of the classes, or their numbers.
     """
     classes = set(labels.tolist()) - {UNLABELLED}
     absent = sorted(classes - set(labels[held_out].tolist()))
     if absent and len(absent) < len(classes):
-        named = class_names()
+        told = told_classes()
         log.warning(
             "the validation split of %s has no image of %d of %d classes (%s), which have few images; a "
             "larger validation.fraction would help",
             name,
             len(absent),
             len(classes),
-            few([named[label] if named else str(label) for label in absent]),
+            few([told[label] for label in absent]),
         )
 
 

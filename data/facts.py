@@ -41,6 +41,11 @@ class SharedFacts:
     fingerprint: str = ""
 
     @property
+    def told_classes(self) -> tuple[str, ...]:
+        """The names of the classes, or their numbers where no names are known."""
+        return self.class_names or tuple(map(str, range(self.classes)))
+
+    @property
     def embedded(self) -> bool:
         """Whether it is shipped with an installed library, so that no file is needed."""
         return self.folder is None

@@ -216,8 +216,10 @@ class Range(_Entry):
             raise SpaceError(f"{given}; allowed: whole numbers from -2^53 to 2^53")
         if self.is_log and self.low <= 0:
             raise SpaceError(f"{given}; allowed: a log range above 0")
-        if self.is_integer and any(not isinstance(x, int) for x in (self.low, self.high, self.default)):
-            raise SpaceError(f"{given}, default {self.default}; allowed: whole numbers")
+        if self.is_integer and not (isinstance(self.low, int) and isinstance(self.high, int)):
+            raise SpaceError(f"{given}; allowed: whole numbers")
+        if self.is_integer and not isinstance(self.default, int):
+            raise SpaceError(f"default: given {self.default}; allowed: whole numbers")
         if not self.low <= self.default <= self.high:
             raise SpaceError(f"default: given {self.default}; allowed: from {self.low} to {self.high}")
         return self

@@ -90,7 +90,7 @@ def test_one_k_has_no_crossing_but_a_row(run: Run) -> None:
         (["ready.csv", "--top-k", "3..10"], ["k must lie in 3..9", "given 3..10"]),
         (["ready.csv", "--top-k", "6..8"], ["no clusters for k in 6..8", "k = 3, 5, 9"]),
         (["a.csv", *_COLUMNS, "--top-k", "2..4"], ["1..3 (there are 3 attributes), given 2..4"]),
-        (["a.csv"], ["unknown column 'class'", "image, kind, b, a, c"]),
+        (["a.csv"], ["unknown column 'class'", "image, kind, b, a, c", "--label-column"]),
         (["a.csv", *_COLUMNS[:4]], ["'note' is not binary", "'0.png' has 'free text'"]),
         (["nowhere.csv", "-o", "curve.jpg"], ["curve.jpg", ".png, .pdf, .svg"]),
     ],

@@ -57,13 +57,19 @@ def test_what_the_space_does_not_allow_is_refused(given: dict[str, Any], message
 def test_a_file_is_a_list_or_a_best_yaml(tmp_path: Path) -> None:
     file = tmp_path / "first.yaml"
     file.write_text("- {kernel: cosine}\n- {sigma2: 5}\n")
-    assert read_configurations(file) == [{"kernel": "cosine"}, {"sigma2": 5}]
+    assert read_configurations(file, ["fair-cclk"]) == [{"kernel": "cosine"}, {"sigma2": 5}]
     file.write_text("contrasweep: 0.1.0\nvalues: {kernel: cosine}\n")
-    assert read_configurations(file) == [{"kernel": "cosine"}]
+    assert read_configurations(file, ["fair-cclk"]) == [{"kernel": "cosine"}]
+    file.write_text("experiment: {method: infonce}\nvalues: {temperature: 0.1}\n")
+    assert read_configurations(file, ["fair-cclk", "infonce"]) == [{"temperature": 0.1}]
+    with pytest.raises(
+        InputError, match=r"is a configuration of infonce; allowed: one of fair-cclk, triplet"
+    ):
+        read_configurations(file, ["fair-cclk", "triplet"])
     for text in ("kernel: cosine\n", "[]\n", "- 3\n"):
         file.write_text(text)
         with pytest.raises(InputError, match="holds no list of configurations"):
-            read_configurations(file)
+            read_configurations(file, ["fair-cclk"])
 
 
 def test_they_follow_the_defaults_also_in_a_resumed_search(tmp_path: Path) -> None:

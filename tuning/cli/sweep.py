@@ -193,7 +193,7 @@ def sweep(
     if space is not None:
         rules = replace(rules, space=space_of_file(space, methods, dataset, rules.values))
     start: dict[str, Any] = {"use_preset": preset}
-    start["enqueue"] = () if enqueue is None else read_configurations(enqueue)
+    start["enqueue"] = () if enqueue is None else read_configurations(enqueue, methods)
     _check_new(methods, dataset, name, None if dry_run else results, rules, **start)
     machine = _machine(address, autoscale, one_node)
     plans = _plans(

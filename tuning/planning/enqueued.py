@@ -14,15 +14,21 @@ VALUES: Final = "values"
 """The key under which a best.yaml holds the searched values."""
 
 
-def read_configurations(path: Path) -> list[Mapping[str, Any]]:
+def read_configurations(path: Path, methods: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the configurations in a YAML file: a list of values by parameter, or a best.yaml.
 
     Raises:
-        InputError: the file cannot be read, or holds something else.
+        InputError: the file cannot be read, holds something else, or is the best.yaml of none of `methods`.
     """
     with told_to_user("--enqueue: "):
         content = read_yaml(path)
     if isinstance(content, Mapping) and isinstance(content.get(VALUES), Mapping):
+        experiment = content.get("experiment")
+        method = experiment.get("method") if isinstance(experiment, Mapping) else None
+        if method is not None and method not in methods:
+            raise InputError(
+                f"--enqueue: {path} is a configuration of {method}; allowed: one of {', '.join(methods)}"
+            )
         content = [content[VALUES]]
     if not isinstance(content, list) or not content or not all(isinstance(one, Mapping) for one in content):
         raise InputError(

@@ -188,7 +188,7 @@ def run_plan(
         tuple(notes),
         tuple(one for measured in found for one in measured.measurements),
         tuple(measured.clustering for measured in found if measured.clustering is not None),
-        {task.name: _class_names(task) for task in tasks},
+        {task.name: task.data.spec.told_classes for task in tasks},
     )
 
 
@@ -245,8 +245,3 @@ def _fine_tuning_in_words(encoder: GivenEncoder, task: Task, settings: FineTunin
         f"{task.name}: fine-tuned for {experiment.epochs} epochs by {optimizer.name} at {optimizer.lr:g}, "
         f"in batches of {experiment.batch_size} (of few images, fewer)"
     )
-
-
-def _class_names(task: Task) -> tuple[str, ...]:
-    spec = task.data.spec
-    return spec.class_names or tuple(map(str, range(spec.classes)))

@@ -135,7 +135,7 @@ def _image_set(found: LabelledImages, spec: DatasetSpec, split: str) -> ImageSet
         found.images,
         _names(found.images, split),
         [None if label == UNLABELLED else label for label in found.labels.tolist()],
-        spec.class_names or tuple(map(str, range(spec.classes))),
+        spec.told_classes,
         f"{spec.name}, {split} split",
         bias=None if found.bias is None else found.bias.tolist(),
         background=None if colours is None else ["#{:02X}{:02X}{:02X}".format(*one) for one in colours],

@@ -125,6 +125,6 @@ def _check_shots(task: Task, plan: TransferPlan) -> None:
     counts = task.train.labels.bincount(minlength=task.data.spec.classes)
     fewest = int(counts.min())
     if most > fewest:
-        name = int(counts.argmin())
+        name = task.data.spec.told_classes[int(counts.argmin())]
         told = f"class {name} of {task.name} has {fewest:,} training images"
         raise InputError(f"--shots {most}: {told}; allowed: at most {fewest:,}")
