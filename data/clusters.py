@@ -117,6 +117,7 @@ def lloyd_kmeans(
 ) -> Tensor:
     """Group rows by k-means on their device, where the result stays; arguments as for `kmeans_clusters`.
 
+    That function checks them; this one does not, because each check would wait for the device.
     An empty cluster takes the row that is farthest from its centre, so every number of 0..clusters-1 occurs.
     Features in float64 are computed in float64, other types in float32.
     """

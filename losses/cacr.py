@@ -20,8 +20,10 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Positive, require_views
+from contrasweep.losses.validation import Positive, checked, require_views
 from contrasweep.rules import OneOf
+
+Negatives = Annotated[str, OneOf(("cross", "same"))]
 
 
 class CACR(Loss):
@@ -38,7 +40,7 @@ class CACR(Loss):
 
     t_pos: Positive = 1.0
     t_neg: Positive = 2.0
-    negatives: Annotated[str, OneOf(("cross", "same"))] = "cross"
+    negatives: Negatives = "cross"
     attraction: bool = True
     repulsion: bool = True
     cost: Annotated[str, OneOf(("euclidean", "rbf"))] = "euclidean"
@@ -119,12 +121,13 @@ def _log_weights(masked: Tensor, t_neg: float, repulsion: bool) -> Tensor:
     return 2 * t_neg * masked if repulsion else torch.zeros_like(masked).where(masked > -torch.inf, masked)
 
 
+@checked
 @torch.no_grad()
 @full_precision
 def repulsion_entropy(
     views: Tensor,
-    t_neg: float,
-    negatives: str = "cross",
+    t_neg: Positive,
+    negatives: Negatives = "cross",
     queue: Tensor | None = None,
     intra_batch: bool = True,
     repulsion: bool = True,

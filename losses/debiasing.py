@@ -19,7 +19,7 @@ from contrasweep.losses.groups import (
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.supcon import mean_positive_score
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, Positive, require_per_image, require_views
+from contrasweep.losses.validation import NonNegative, Positive, require_classes, require_views
 
 
 class EnD(Loss):
@@ -134,8 +134,9 @@ class BiasBal(Loss):
         if logits.dim() != 2 or logits.shape[1] != self.log_prior.shape[1]:
             shapes = f"{tuple(logits.shape)} and {tuple(self.log_prior.shape)}"
             raise ValueError(f"logits must be (B, C) and log_prior (biases, C), got {shapes}")
-        require_per_image("labels", labels, len(logits))
-        require_per_image("bias", bias, len(logits))
+        biases, classes = self.log_prior.shape
+        require_classes("labels", labels, len(logits), classes)
+        require_classes("bias", bias, len(logits), biases)
         adjusted = logits + self.log_prior.to(logits.dtype)[bias]
         return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels, reduction="none"))
 
@@ -143,8 +144,11 @@ class BiasBal(Loss):
 def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> Tensor:
     """`log p(class | bias)` (biases, classes) counted on the training set; -inf where a pair never occurs.
 
-    `labels` and `bias` are integers (n,). A bias that never occurs has a uniform row.
+    `labels` and `bias` are integers (n,). A bias that never occurs has a uniform row. Errors: ValueError, for
+    labels outside 0..classes-1 or biases outside 0..biases-1.
     """
+    require_classes("labels", labels.cpu(), len(labels), classes)
+    require_classes("bias", bias.cpu(), len(labels), biases)
     counts = torch.bincount(bias * classes + labels, minlength=biases * classes).view(biases, classes)
     totals = counts.sum(1, keepdim=True)
     return torch.where(totals > 0, counts / totals.clamp_min(1), 1 / classes).log()

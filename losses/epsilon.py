@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from contrasweep.losses.derivatives import first_derivative_only
 from contrasweep.losses.groups import Positives, anchor_values, group_index, positives
 from contrasweep.losses.scores import (
     flat_views,
@@ -115,7 +115,7 @@ class _MarginTerms(torch.autograd.Function):
         return (softplus(gap) * weight).sum(1)
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         z, share, gap, weight = ctx.saved_tensors
         slopes = gap.sigmoid().mul_(weight).mul_(grad[:, None])

@@ -20,13 +20,14 @@ from typing import Annotated, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from contrasweep.losses.derivatives import first_derivative_only
 from contrasweep.losses.groups import anchor_values
 from contrasweep.losses.pair_populations import PairPopulations, pair_populations
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import require_views
+from contrasweep.losses.waiting import reading_waits
 from contrasweep.rules import OneOf
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
@@ -80,6 +81,7 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
     B = views.shape[1]
     if bias_similarity.shape != (B, B):
         raise ValueError(f"bias_similarity must have shape ({B}, {B}), got {tuple(bias_similarity.shape)}")
+    _require_similarity(bias_similarity)
     distances = 2 - 2 * cosines(flat_views(views))
     b = bias_similarity.to(distances.dtype).repeat(len(views), len(views))
     classes = anchor_values(labels, views)
@@ -92,6 +94,17 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
     )
     counts = pairs.counts[both].repeat_interleave(2)
     return _compared(mean * counts / len(distances), variance, counts >= 4, form)
+
+
+def _require_similarity(similarity: Tensor) -> None:
+    """Check on a CPU that similarities lie in [0, 1], up to rounding; NaN is told by the loss."""
+    if reading_waits(similarity):
+        return
+    low, high = (float(one) for one in torch.aminmax(similarity))
+    if low < -1e-5 or high > 1 + 1e-5:
+        raise ValueError(
+            f"bias_similarity must lie in [0, 1], got {low:g}..{high:g}; of cosines c, (1 + c) / 2 does"
+        )
 
 
 def _compared(mean: Tensor, variance: Tensor, enough: Tensor, form: str) -> LossTerms:
@@ -165,7 +178,7 @@ class _Moments(torch.autograd.Function):
         return mean, pairs.sums(centred.square()) / count
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor) -> tuple[Tensor, None]:
         centred, count = ctx.saved_tensors
         grad = ctx.pairs.spread(2 * grad_variance / count).mul_(centred)

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from contrasweep.losses.derivatives import first_derivative_only
 from contrasweep.losses.groups import group_index
 from contrasweep.losses.scores import cosines, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
@@ -128,7 +128,7 @@ class _OffDiagonalSums(torch.autograd.Function):
         return E.sum(1), E.sum(0)
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad_rows: Tensor, grad_columns: Tensor) -> tuple[Tensor, Tensor]:
         a, b, E = ctx.saved_tensors
         slopes = (grad_rows[:, None] + grad_columns).mul_(E)
@@ -177,7 +177,7 @@ class _PairLogSums(torch.autograd.Function):
         return sums
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         u, N = ctx.saved_tensors
         grad_u, grad_N = torch.zeros_like(u), torch.zeros_like(N)

@@ -45,11 +45,16 @@ class HSIC(Loss):
 
 
 def median_distance(features: Tensor) -> float:
-    """The median Euclidean distance of two different rows of `features` (B, D), at least 1e-6.
+    """The median Euclidean distance of two different rows of `features` (B, D), at least 1e-6; NaN of NaN.
+
+    Errors: ValueError, for fewer than two rows.
 
     Source: ReBias, criterions/sigma_utils.py of its released code, which counts a row with itself too.
     """
-    return max(1e-6, float(torch.pdist(features.float()).median()))
+    if features.dim() != 2 or len(features) < 2:
+        raise ValueError(f"a distance needs features (B, D) with B >= 2, got {tuple(features.shape)}")
+    # In this order NaN stays NaN.
+    return max(float(torch.pdist(features.float()).median()), 1e-6)
 
 
 def _centred(features: Tensor, sigma: float) -> Tensor:

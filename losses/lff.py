@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import require_per_image
+from contrasweep.losses.validation import require_classes
 from contrasweep.rules import Number, OneOf
 
 RELEASED_CONSTANT = 1e-8
@@ -51,7 +51,7 @@ def relative_difficulty(biased: Tensor, debiased: Tensor) -> Tensor:
 
 
 def require_logits(logits: Tensor, labels: Tensor, **same_shape: Tensor) -> None:
-    """Check that logits are floating point (B, C), as each of `same_shape` is, and labels (B,)."""
+    """Check logits: floating point (B, C), as each of `same_shape` is; and labels (B,), on a CPU 0..C-1."""
     if logits.dim() != 2 or not logits.is_floating_point():
         given = f"{logits.dtype} of shape {tuple(logits.shape)}"
         raise ValueError(f"logits must be a floating point tensor of shape (B, C), got {given}")
@@ -59,4 +59,4 @@ def require_logits(logits: Tensor, labels: Tensor, **same_shape: Tensor) -> None
         if values.shape != logits.shape:
             given = f"{tuple(values.shape)} and {tuple(logits.shape)}"
             raise ValueError(f"{name} must have the shape of logits, got {given}")
-    require_per_image("labels", labels, len(logits))
+    require_classes("labels", labels, len(logits), logits.shape[1])

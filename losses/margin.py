@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, require_per_image
+from contrasweep.losses.validation import Count, require_classes
 
 
 class LargeMarginSoftmax(Loss):
@@ -36,7 +36,7 @@ class LargeMarginSoftmax(Loss):
         if features.dim() != 2 or weight.dim() != 2 or features.shape[1] != weight.shape[1]:
             given = f"{tuple(features.shape)} and {tuple(weight.shape)}"
             raise ValueError(f"features must be (N, D) and weight (C, D), got {given}")
-        require_per_image("labels", labels, len(features))
+        require_classes("labels", labels, len(features), len(weight))
         logits = features @ weight.to(features.dtype).T
         own = labels[:, None]
         plain = logits.gather(1, own)[:, 0]

@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from contrasweep.losses.derivatives import first_derivative_only
 from contrasweep.losses.waiting import reading_waits
 
 P = ParamSpec("P")
@@ -135,7 +135,7 @@ class _Normalised(torch.autograd.Function):
         return unit
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         unit, length = ctx.saved_tensors
         radial = (grad * unit).sum(-1, keepdim=True)
@@ -154,7 +154,7 @@ class _Gram(torch.autograd.Function):
         return products.fill_diagonal_(-torch.inf) if mask_self else products
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (z,) = ctx.saved_tensors
         return gram_gradient(grad, z, ctx.temperature), None, None
@@ -169,7 +169,7 @@ class _LogSumExp(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (share,) = ctx.saved_tensors
         return share * grad.unsqueeze(ctx.dim), None
@@ -182,7 +182,7 @@ class _Softplus(torch.autograd.Function):
         return x.clamp_min(0).sub_(x.abs().sigmoid_().log_())
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         slope: Tensor = x.sigmoid().mul_(grad)

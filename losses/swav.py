@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, Positive, require_views
+from contrasweep.losses.validation import Count, Positive, checked, require_views
 from contrasweep.rules import Number
 
 
+@checked
 @torch.no_grad()
 @full_precision
-def balanced_assignments(scores: Tensor, epsilon: float, iterations: int = 3) -> Tensor:
+def balanced_assignments(scores: Tensor, epsilon: Positive, iterations: Count = 3) -> Tensor:
     """Soft assignments (B, K), rows summing to 1, that use all prototypes about equally (Eq. 3-5).
 
     Sinkhorn-Knopp on `e^{scores / epsilon}` for cosines `scores` (B, K): every iteration scales all

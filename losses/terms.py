@@ -1,13 +1,13 @@
 """`Loss`, the module that every objective is, and `LossTerms`, its value for each anchor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.validation import checked
+from contrasweep.losses.validation import argument_rules, checked
 
 
 class LossTerms(NamedTuple):
@@ -56,12 +56,27 @@ class Loss(nn.Module):
     sums_terms: ClassVar[bool] = False
     """Whether a call returns the sum of the terms, not their mean."""
 
+    _rules: ClassVar[Mapping[str, Any]] = {}
+
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, repr=False)(cls)
+        rules, names = argument_rules(cls.__init__), cls.__dataclass_fields__  # type: ignore[attr-defined]
+        cls._rules = {name: rules[name] for name in names if name in rules}
         cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         super().__init__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a hyperparameter keeps to its bounds, and has no gradient (ValueError)."""
+        rule = self._rules.get(name)
+        if rule is not None:
+            rule.check(name, value)
+        super().__setattr__(name, value)
+
+    def extra_repr(self) -> str:
+        """Return the hyperparameters."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._rules)
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the mean (or the sum) of the terms, a scalar; arguments as for `terms`."""

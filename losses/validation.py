@@ -7,14 +7,17 @@ A loss states the bounds of its hyperparameters once: in the annotations of its 
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Literal, ParamSpec, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+import torch
 from torch import Tensor, nn
 
+from contrasweep.losses.waiting import reading_waits
 from contrasweep.names import did_you_mean
 from contrasweep.rules import Number, OneOf, Rule
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 POSITIVE = Number(above=0)
 
@@ -24,30 +27,45 @@ Fraction = Annotated[float, Number(at_least=0, below=1)]
 Count = Annotated[int, Number(at_least=1, whole=True)]
 
 
-def checked(init: Callable[P, None]) -> Callable[P, None]:
-    """Check the arguments of a constructor against the rules in its annotations, before its body runs.
+class _Truth:
+    """True or False: a word such as "False" would count as True."""
 
-    A number annotated as `float` arrives in the body as a float. An argument without a rule is not checked.
+    def check(self, name: str, value: object) -> None:
+        """Raise ValueError unless `value` is one of them."""
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, given {value!r}")  # noqa: TRY004 as other rules
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Check the arguments of a constructor or function against its annotations, before its body runs.
+
+    A number arrives in the body as Python's float or int, whatever the library that it comes from. An
+    argument without a rule is not checked.
 
     Raises:
-        ValueError: on construction, if the rule of an argument does not allow its value.
+        ValueError: on the call, if the rule of an argument does not allow its value.
     """
-    signature = inspect.signature(init)
-    rules = {name: _annotated_rule(hint) for name, hint in get_type_hints(init, include_extras=True).items()}
+    signature, rules = inspect.signature(function), argument_rules(function)
 
-    @wraps(init)
-    def checked_init(*args: P.args, **kwargs: P.kwargs) -> None:
+    @wraps(function)
+    def checks(*args: P.args, **kwargs: P.kwargs) -> T:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         for name, rule in rules.items():
-            if rule is None:
-                continue
-            rule.check(name, bound.arguments[name])
-            if isinstance(rule, Number) and not rule.whole:
-                bound.arguments[name] = float(bound.arguments[name])
-        init(*bound.args, **bound.kwargs)
+            value = bound.arguments[name]
+            rule.check(name, value)
+            if isinstance(rule, Number):
+                bound.arguments[name] = int(value) if rule.whole else float(value)
+        return function(*bound.args, **bound.kwargs)
 
-    return checked_init
+    return checks
+
+
+def argument_rules(function: Callable[..., Any]) -> dict[str, Rule | _Truth]:
+    """Return the rules in the annotations of a function's arguments, by name; a `bool` is True or False."""
+    hints = get_type_hints(function, include_extras=True)
+    found = {name: _Truth() if hint is bool else _annotated_rule(hint) for name, hint in hints.items()}
+    return {name: rule for name, rule in found.items() if rule is not None and name != "return"}
 
 
 def rule_of(loss: type[nn.Module], argument: str) -> Rule:
@@ -92,6 +110,11 @@ def require_views(
 
     Each of `per_image` must be (B,).
     """
+    if not isinstance(views, Tensor):
+        raise ValueError(  # noqa: TRY004 as below
+            "views must be a tensor (V views, B images, D features), such as torch.stack([first, second]), "
+            f"got {type(views).__name__}"
+        )
     if views.dim() != 3 or not views.is_floating_point() or views.shape[1] == 0 or views.shape[2] == 0:
         raise ValueError(
             "views must be a floating point tensor of shape (V views, B images, D features), none of them 0, "
@@ -110,9 +133,22 @@ def require_views(
 
 def require_per_image(name: str, values: Tensor, images: int) -> None:
     """Check that `values` holds one value per image, in the shape (B,)."""
+    if not isinstance(values, Tensor):
+        given = type(values).__name__
+        raise ValueError(f"{name} must be a tensor of shape ({images},), got {given}")  # noqa: TRY004 as below
     if values.shape != (images,):
         given = tuple(values.shape)
         raise ValueError(f"{name} must have shape ({images},), one value per image, got {given}")
+
+
+def require_classes(name: str, values: Tensor, images: int, classes: int) -> None:
+    """Check that `values` holds a class number in 0..classes-1 per image; the numbers only on a CPU."""
+    require_per_image(name, values, images)
+    if reading_waits(values) or not images:
+        return
+    low, high = (int(one) for one in torch.aminmax(values))
+    if low < 0 or high >= classes:
+        raise ValueError(f"{name} must lie in 0..{classes - 1}, got {low}..{high}")
 
 
 def require_queue(queries: Tensor, keys: Tensor, queue: Tensor, *, several_keys: bool = False) -> None:
@@ -132,3 +168,6 @@ def require_queue(queries: Tensor, keys: Tensor, queue: Tensor, *, several_keys:
         shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
         allowed = "keys (B, D) or (B, K, D)" if several_keys else "keys (B, D)"
         raise ValueError(f"queries must be (B, D), {allowed} and queue (Q, D), none of them 0, got {shapes}")
+    if len({queries.dtype, keys.dtype, queue.dtype}) > 1:
+        types = ", ".join(str(x.dtype) for x in (queries, keys, queue))
+        raise ValueError(f"queries, keys and queue must be of one type, got {types}")

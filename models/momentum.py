@@ -51,8 +51,10 @@ class MomentumCopy(nn.Module):
         `momentum` holds for this call alone; None means the copy's own.
 
         Raises:
-            ValueError: the parameters of `source` are not those of the copy.
+            ValueError: the parameters of `source` are not those of the copy, or `momentum` is not in [0, 1].
         """
+        if momentum is not None and not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must lie in [0, 1], got {momentum!r}")
         own, theirs = dict(self.module.named_parameters()), dict(source.named_parameters())
         if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
             raise ValueError("the module to follow has other parameters than the copy was made of")
@@ -65,8 +67,8 @@ class KeyQueue(nn.Module):
     """The last `size` keys, each of length 1, which are MoCo's negatives; new keys replace the oldest.
 
     The queue starts with random directions, which serve as negatives until keys replace them, as in MoCo;
-    `entered` leaves them out. Keys, pointer and count are buffers, so a queue restored from a saved state
-    continues bit for bit.
+    `filled` counts the rows that are keys. Keys, pointer and count are buffers, so a queue restored from a
+    saved state continues bit for bit.
 
     Attributes:
         keys: `(size, width)`, rows of length 1, in no particular order. They change in place: use them before
@@ -143,6 +145,12 @@ class MemoryBank(nn.Module):
 
         The embeddings are normalised here, and the rows keep the length 1. Each of several processes must get
         the embeddings of all of them.
+
+        Raises:
+            ValueError: the shapes are others.
         """
+        if index.ndim != 1 or embeddings.shape != (len(index), self.rows.shape[1]):
+            shapes = f"{tuple(index.shape)} and {tuple(embeddings.shape)}"
+            raise ValueError(f"index must be (B,) and embeddings (B, {self.rows.shape[1]}), got {shapes}")
         seen = F.normalize(embeddings.to(self.rows), dim=1)
         self.rows[index] = F.normalize(self.momentum * self.rows[index] + (1 - self.momentum) * seen, dim=1)

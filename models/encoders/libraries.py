@@ -46,6 +46,7 @@ def feature_width(name: str, channels: int, image_size: int) -> int:
     images = f"{channels} x {image_size} x {image_size} images"
     try:
         network = unfilled(lambda: _network(name, channels, image_size))
+        _refuse_rests(network, image_size)
         features = outputs_of(network, channels, image_size)
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
@@ -55,6 +56,18 @@ def feature_width(name: str, channels: int, image_size: int) -> int:
         given = tuple(features.shape[1:])
         raise ValueError(f"encoder {name!r} has no pooled feature: of {images} it gives {given} each")
     return features.shape[1]
+
+
+def _refuse_rests(network: nn.Module, image_size: int) -> None:
+    """Raise ValueError if the image is not whole patches: a network of timm would ignore its last pixels."""
+    first = next((layer for layer in network.modules() if type(layer).__name__ == "PatchEmbed"), None)
+    if first is None or getattr(first, "dynamic_img_pad", False):
+        return
+    size = int(first.patch_size[0])  # type: ignore[index, arg-type]
+    if image_size % size:
+        raise ValueError(
+            f"its patches have {size} pixels a side, so it would ignore the last {image_size % size}"
+        )
 
 
 @cache

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from contrasweep.models.probes.linear import require_labels, require_samples
+from contrasweep.models.probes.linear import constant, require_labels, require_samples
 
 # The largest number of similarities in memory at once: 64 MiB in float32.
 _BLOCK_CELLS = 2**24
@@ -124,5 +124,4 @@ def _correct_by_candidate(candidates: list[KNNProbe], voters: Tensor, held_out: 
 
 
 def _unit_rows(features: Tensor) -> Tensor:
-    features = features.detach()
-    return F.normalize(features if features.dtype == torch.float64 else features.float(), dim=1)
+    return F.normalize(constant(features), dim=1)

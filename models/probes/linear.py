@@ -37,6 +37,7 @@ def fit_ridge(
     Raises:
         ValueError: no sample, shapes that do not match, or features that are not finite.
     """
+    features = features.detach()
     require_samples(features, targets.shape[0])
     inputs, shift, scale = standardised(features.double())
     wanted = targets.double()
@@ -67,15 +68,30 @@ def fit_logistic(
     """Multinomial logistic regression by L-BFGS with a strong-Wolfe line search; outputs `(N, classes)`.
 
     Minimises `mean cross-entropy + penalty * sum weight^2` in at most `max_steps` iterations, for `features`
-    `(N, D)` and `labels` `(N,)`, integers in `[0, classes)`. The penalty is as in `fit_ridge`.
+    `(N, D)` and `labels` `(N,)`, integers in `[0, classes)`. The penalty is as in `fit_ridge`. Half-precision
+    features are fitted in float32. No gradient flows to the features.
 
     Source: the linear evaluation of CCL-K (L-BFGS, 500 steps, penalty 1e-6 on raw weights).
 
     Raises:
         ValueError: no sample, shapes that do not match, labels out of range, or features that are not finite.
     """
-    require_samples(features, labels.shape[0])
-    require_labels(labels, classes)
+    with torch.inference_mode(False):
+        require_samples(features, labels.shape[0])
+        require_labels(labels, classes)
+        # The backward pass cannot keep a tensor of inference mode; it can keep a copy.
+        wanted = labels.long().clone()
+        return _logistic(constant(features), wanted, classes, penalty, max_steps, standardise)
+
+
+def constant(features: Tensor) -> Tensor:
+    """Return features without gradient in float64, if that is their type, else in float32."""
+    return features.detach() if features.dtype == torch.float64 else features.detach().float()
+
+
+def _logistic(
+    features: Tensor, labels: Tensor, classes: int, penalty: float, max_steps: int, standardise: bool
+) -> LinearProbe:
     inputs, shift, scale = standardised(features)
     basis, penalties = _principal_basis(inputs, _weight_penalties(penalty, scale, standardise))
     inputs = inputs @ basis

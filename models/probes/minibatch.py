@@ -135,7 +135,7 @@ def fit_minibatch(
     weight = (_INITIAL_DEVIATION * start).to(inputs.device)
     bias = torch.zeros(classes, device=inputs.device)
     optimizer = _optimizer(recipe, [weight, bias])
-    targets = F.one_hot(labels, classes).float()
+    targets = F.one_hot(labels.long(), classes).float()
     for epoch in range(recipe.epochs):
         if epoch and not isinstance(features, Tensor):
             require_samples(given := features(epoch), labels.shape[0])

@@ -6,6 +6,7 @@ imports torch, so that what a user types is checked before torch is imported.
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from contrasweep.names import did_you_mean
 
@@ -22,18 +23,22 @@ class Number:
 
     def check(self, name: str, value: object) -> None:
         """Raise ValueError unless `value` is such a number; the message calls it `name`."""
-        is_int = isinstance(value, int) and not isinstance(value, bool)
-        if not (is_int or (isinstance(value, float) and math.isfinite(value) and not self.whole)):
+        # NumPy's scalars are numbers of these kinds too.
+        if (
+            not isinstance(value, Integral if self.whole else Real)
+            or isinstance(value, bool)
+            or not (isinstance(value, Integral) or math.isfinite(value))
+        ):
             kind = "whole" if self.whole else "finite"
             raise ValueError(f"{name} must be a {kind} number, given {value!r}")
-        assert isinstance(value, int | float)
-        if self.above is not None and value <= self.above:
+        number = value if isinstance(value, int) else float(value)
+        if self.above is not None and number <= self.above:
             raise ValueError(f"{name} must be above {self.above:g}, given {value!r}")
-        if self.at_least is not None and value < self.at_least:
+        if self.at_least is not None and number < self.at_least:
             raise ValueError(f"{name} must be at least {self.at_least:g}, given {value!r}")
-        if self.below is not None and value >= self.below:
+        if self.below is not None and number >= self.below:
             raise ValueError(f"{name} must be below {self.below:g}, given {value!r}")
-        if self.at_most is not None and value > self.at_most:
+        if self.at_most is not None and number > self.at_most:
             raise ValueError(f"{name} must be at most {self.at_most:g}, given {value!r}")
 
 

@@ -112,6 +112,29 @@ def test_gradient_is_that_of_the_terms(case: LossCase) -> None:
     assert torch.autograd.gradcheck(weighted_terms, leaf, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in LOSS_CASES if case.name not in STOPS_GRADIENT], ids=lambda c: c.name
+)
+def test_a_second_derivative_is_right_or_refused(case: LossCase) -> None:
+    inputs = seeded_inputs(case, B=5)
+    module = case.build()
+    start, along = inputs[case.embedded], torch.ones_like(inputs[case.embedded]).cumsum(-1)
+
+    def gradient(embedding: Tensor, *, again: bool = False) -> Tensor:
+        value = module(**{**inputs, case.embedded: embedding})
+        return torch.autograd.grad(value, embedding, create_graph=again)[0]
+
+    leaf, step = start.clone().requires_grad_(), 1e-5
+    try:
+        found = torch.autograd.grad(gradient(leaf, again=True), leaf, along)[0]
+    except RuntimeError as error:
+        if "second derivative of this loss is not available" not in str(error):
+            raise
+        return
+    above, below = (gradient((start + sign * step * along).requires_grad_()) for sign in (1, -1))
+    torch.testing.assert_close(found, (above - below) / (2 * step), rtol=1e-4, atol=1e-6)
+
+
 @every_loss
 def test_scalar_is_the_mean_or_sum_of_the_valid_terms(case: LossCase) -> None:
     inputs = seeded_inputs(case)

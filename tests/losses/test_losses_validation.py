@@ -1,13 +1,68 @@
 """A bad argument raises a ValueError with the given value, the allowed values and the nearest name."""
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
 from contrasweep import losses
 
 BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
+    "a word for a truth": (
+        lambda: losses.CACR(attraction="False"),  # type: ignore[arg-type]
+        r"attraction must be True or False, given 'False'",
+    ),
+    "a temperature with a gradient": (
+        lambda: setattr(losses.InfoNCE(0.1), "temperature", torch.nn.Parameter(torch.tensor(0.1))),
+        r"temperature must be a finite number, given Parameter",
+    ),
+    "a temperature set later": (
+        lambda: setattr(losses.InfoNCE(0.1), "temperature", -1),
+        r"temperature must be above 0, given -1",
+    ),
+    "views as a tuple": (
+        lambda: losses.InfoNCE(0.1)((torch.ones(3, 2), torch.ones(3, 2))),
+        r"views must be a tensor .* such as torch.stack\(\[first, second\]\), got tuple",
+    ),
+    "labels as a list": (
+        lambda: losses.SupCon(0.1)(torch.ones(2, 3, 2), [0, 1, 0]),
+        r"labels must be a tensor of shape \(3,\), got list",
+    ),
+    "an unlabelled image": (
+        lambda: losses.BiasBal(torch.zeros(2, 3))(
+            torch.ones(2, 3), torch.tensor([0, -1]), torch.zeros(2).long()
+        ),
+        r"labels must lie in 0\.\.2, got -1\.\.0",
+    ),
+    "another bias": (
+        lambda: losses.log_class_prior(torch.tensor([0, 1]), torch.tensor([0, 2]), classes=2, biases=2),
+        r"bias must lie in 0\.\.1, got 0\.\.2",
+    ),
+    "a label beyond the classes": (
+        lambda: losses.log_class_prior(torch.tensor([0, 3]), torch.tensor([0, 0]), classes=3, biases=2),
+        r"labels must lie in 0\.\.2, got 0\.\.3",
+    ),
+    "cosines as similarities": (
+        lambda: losses.FairKL("mean")(
+            torch.ones(1, 3, 2), torch.tensor([0, 0, 1]), bias_similarity=-torch.ones(3, 3)
+        ),
+        r"bias_similarity must lie in \[0, 1\], got -1\.\.-1; of cosines c, \(1 \+ c\) / 2 does",
+    ),
+    "a distance of one row": (lambda: losses.median_distance(torch.ones(1, 3)), r"B >= 2, got \(1, 3\)"),
+    "the entropy's negatives": (
+        lambda: losses.repulsion_entropy(torch.ones(2, 3, 2), 2.0, "crss"),
+        r"value of negatives: 'crss'\. Did you mean 'cross'",
+    ),
+    "no assignment": (
+        lambda: losses.balanced_assignments(torch.ones(3, 2), 0.0),
+        r"epsilon must be above 0, given 0",
+    ),
+    "types of a queue": (
+        lambda: losses.QueueInfoNCE(0.1)(torch.ones(3, 2), torch.ones(3, 2), torch.ones(5, 2).double()),
+        r"of one type, got torch.float32, torch.float32, torch.float64",
+    ),
     "zero temperature": (lambda: losses.InfoNCE(0.0), r"temperature must be above 0, given 0"),
     "negative temperature": (lambda: losses.SupCon(-0.1), r"temperature .* given -0.1"),
     "nan temperature": (
@@ -147,3 +202,21 @@ def test_bad_value_is_refused(name: str) -> None:
     attempt, message = {**BAD_ARGUMENTS, **BAD_INPUTS}[name]
     with pytest.raises(ValueError, match=message):
         attempt()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    loss = losses.InfoNCE(np.float32(0.5))
+    assert type(loss.temperature) is float
+    assert losses.HeroConUnsupervised(np.int64(8)).weight_net.in_features == 8
+    with pytest.raises(ValueError, match="must be a whole number"):
+        losses.HeroConUnsupervised(np.float64(8))  # type: ignore[arg-type]
+
+
+def test_a_loss_shows_its_hyperparameters() -> None:
+    assert repr(losses.InfoNCE(0.07, "all")) == "InfoNCE(temperature=0.07, negatives='all')"
+    assert "attraction=False" in repr(losses.CACR(attraction=False))
+
+
+def test_the_distance_of_nan_is_nan() -> None:
+    assert math.isnan(losses.median_distance(torch.full((3, 2), float("nan"))))
+    assert losses.median_distance(torch.ones(3, 2)) == 1e-6

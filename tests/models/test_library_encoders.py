@@ -155,6 +155,15 @@ def test_images_that_a_network_does_not_take_are_refused_before_it_is_built() ->
     check_two_sizes("torchvision:squeezenet1_1", 3, 64, 32)
 
 
+@needs_timm
+@pytest.mark.parametrize("name", ["timm:vit_tiny_patch16_224", "timm:mixer_s16_224"])
+def test_pixels_beyond_the_last_patch_are_not_ignored_without_a_word(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"3 x 40 x 40 images: its patches have 16 .* ignore the last 8; another"
+    ):
+        check_images(name, 3, 40)
+
+
 def test_a_network_without_a_pooled_feature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = nn.Conv2d(3, 5, 3)
     monkeypatch.setattr(libraries, "_network", lambda *_: maps)

@@ -137,3 +137,19 @@ def test_a_memory_moves_the_rows_that_were_seen_and_keeps_their_length() -> None
 def test_a_memory_that_cannot_be_is_refused(images: int, width: int, momentum: float) -> None:
     with pytest.raises(ValueError, match=r"images >= 1 and width >= 1|momentum must lie in \[0, 1\]"):
         MemoryBank(images, width, momentum, _generator())
+
+
+def test_a_memory_takes_a_row_for_each_index() -> None:
+    memory = MemoryBank(5, 3, 0.5, _generator())
+    for index, embeddings in (
+        (torch.tensor([0, 1]), torch.ones(1, 3)),
+        (torch.tensor([0]), torch.ones(1, 1)),
+    ):
+        with pytest.raises(ValueError, match=r"index must be \(B,\) and embeddings \(B, 3\)"):
+            memory.follow(index, embeddings)
+
+
+def test_a_copy_follows_by_a_share_only() -> None:
+    original = torch.nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"momentum must lie in \[0, 1\], got 2"):
+        MomentumCopy(original, 0.9).follow(original, momentum=2)

@@ -215,6 +215,28 @@ def test_a_fit_is_repeatable_and_leaves_gradients_alone(digits: tuple[Tensor, Te
     assert not first.weight.requires_grad
 
 
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_half_precision_is_fitted_in_single(half: torch.dtype, digits: tuple[Tensor, Tensor]) -> None:
+    features, labels = digits[0].to(half), digits[1]
+    probe, whole = (fit_logistic(one, labels, CLASSES) for one in (features, features.float()))
+    assert probe.weight.dtype == torch.float32
+    assert torch.equal(probe.weight, whole.weight)
+
+
+def test_fits_take_features_that_need_gradients_and_tensors_of_inference_mode(
+    digits: tuple[Tensor, Tensor],
+) -> None:
+    features, labels = digits
+    encoder = torch.nn.Linear(64, 5, dtype=torch.float64)
+    fitted = [fit_logistic(encoder(features), labels.int(), CLASSES)]
+    fitted.append(fit_ridge(encoder(features), one_hot(labels, CLASSES)))
+    assert encoder.weight.grad is None
+    assert not any(probe.weight.requires_grad for probe in fitted)
+    with torch.inference_mode():
+        again = fit_logistic(encoder(features), labels.clone(), CLASSES)
+    torch.testing.assert_close(again.weight, fitted[0].weight)
+
+
 def test_more_steps_fit_better(digits: tuple[Tensor, Tensor]) -> None:
     features, labels = digits
     losses = [
