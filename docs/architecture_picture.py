@@ -58,6 +58,16 @@ def _places() -> dict[str, tuple[float, float]]:
     return found
 
 
+def _direct(all_arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Leave out an arrow where others lead from its beginning to its end: they would hide the rest."""
+    below = {one: {b for a, b in all_arrows if a == one} for one, _ in all_arrows}
+
+    def reached(start: str) -> set[str]:
+        return {end for one in below.get(start, ()) for end in ({one} | reached(one))}
+
+    return {(a, b) for a, b in all_arrows if not any(b in reached(c) for c in below[a] - {b})}
+
+
 def _draw_room(axes: Axes, name: str, place: tuple[float, float]) -> None:
     short = name.removeprefix("tuning/")
     lines = sum(
@@ -86,9 +96,9 @@ def main() -> None:
     places = _places()
     figure = Figure(figsize=(11, 10.5), layout="constrained", dpi=110)
     axes = figure.subplots()
-    for one, other in sorted(arrows()):
+    for one, other in sorted(_direct(set(arrows()))):
         (x1, y1), (x2, y2) = places[one], places[other]
-        axes.plot([x1, x2], [y1 - _HEIGHT / 2, y2 + _HEIGHT / 2], color="#9aa7b8", linewidth=0.6, zorder=1)
+        axes.plot([x1, x2], [y1 - _HEIGHT / 2, y2 + _HEIGHT / 2], color="#5b6f8c", linewidth=1.0, zorder=1)
     for name, place in places.items():
         _draw_room(axes, name, place)
     axes.set(xlim=(-_ACROSS / 2 * 1.16 * _WIDTH, _ACROSS / 2 * 1.16 * _WIDTH), ylim=(-0.6, len(FLOORS) - 0.4))

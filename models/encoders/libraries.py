@@ -63,7 +63,7 @@ def _refuse_rests(network: nn.Module, image_size: int) -> None:
     first = next((layer for layer in network.modules() if type(layer).__name__ == "PatchEmbed"), None)
     if first is None or getattr(first, "dynamic_img_pad", False):
         return
-    size = int(first.patch_size[0])  # type: ignore[index, arg-type]
+    size = int(first.patch_size[0])  # type: ignore[index]
     if image_size % size:
         raise ValueError(
             f"its patches have {size} pixels a side, so it would ignore the last {image_size % size}"

@@ -8,6 +8,7 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import parse_condition
+from contrasweep.tuning.methods.metrics import condition_on
 from contrasweep.tuning.results.best import pareto_front
 from contrasweep.tuning.results.selection import best_completed, best_trials
 from contrasweep.tuning.results.study import read_study
@@ -57,6 +58,11 @@ def test_a_condition_keeps_what_it_says(text: str, kept: list[int]) -> None:
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--where takes METRIC>=NUMBER"):
         parse_condition(text, ["val.m"])
+
+
+def test_a_fraction_is_bounded_by_a_fraction() -> None:
+    with pytest.raises(InputError, match=r"--where val.accuracy >= 95: .* such as 0.95"):
+        condition_on("accuracy>=95", ["val.accuracy"])
 
 
 def test_an_unknown_metric_names_the_nearest() -> None:

@@ -8,6 +8,7 @@ from contrasweep.data.facts import DatasetFacts
 from contrasweep.plugins import plugin_names
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import ProbeSettings
+from contrasweep.tuning.experiment.conditions import Condition, parse_condition
 from contrasweep.tuning.methods.declaration import Declaration
 
 VALIDATION = "val."
@@ -138,6 +139,22 @@ def is_fraction(metric: str) -> bool:
     """Return whether a metric (`val.ridge_accuracy`, `test.classifier_f1`) lies between 0 and 1."""
     found = _measure_of(metric)
     return found is not None and found.is_fraction
+
+
+def condition_on(text: str, metrics: Iterable[str], option: str = "--where") -> Condition:
+    """Return the condition that `text` states on one of `metrics`, as users write it after `option`.
+
+    Raises:
+        InputError: it cannot be read, names another metric (with the nearest), or bounds a fraction by a
+            number that is none.
+    """
+    found = parse_condition(text, metrics, option)
+    if is_fraction(found.metric) and not 0 <= found.bound <= 1:
+        raise InputError(
+            f"{option} {found}: {found.metric} lies between 0 and 1; allowed: a bound between them"
+            + (f", such as {found.bound / 100:g}" if 1 < found.bound <= 100 else "")
+        )
+    return found
 
 
 def _measure_of(metric: str) -> Measure | None:

@@ -11,14 +11,14 @@ from contrasweep.search_spaces import Space, SpaceError
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.experiment.conditions import Condition, metrics_named, parse_condition
+from contrasweep.tuning.experiment.conditions import Condition, metrics_named
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
 from contrasweep.tuning.methods.metrics import (
     VALIDATION,
     chosen_goals,
+    condition_on,
     goals,
     implied_settings,
-    is_fraction,
     search_metrics,
 )
 from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, whole_configurations
@@ -179,14 +179,7 @@ def conditions(keep: Sequence[str], reported: Sequence[str]) -> tuple[Condition,
         InputError: one cannot be read, names a metric that is not reported (with the nearest), or bounds a
             fraction by a number that is none.
     """
-    found = tuple(dict.fromkeys(parse_condition(text, reported, KEEP) for text in keep))
-    for one in found:
-        if is_fraction(one.metric) and not 0 <= one.bound <= 1:
-            raise InputError(
-                f"{KEEP} {one}: {one.metric} lies between 0 and 1; allowed: a bound between them"
-                + (f", such as {one.bound / 100:g}" if 1 < one.bound <= 100 else "")
-            )
-    return found
+    return tuple(dict.fromkeys(condition_on(text, reported, KEEP) for text in keep))
 
 
 def _check_metrics(given: str | None, method: str, dataset: str, settings: Experiment) -> None:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from contrasweep.data import InformationCurve
 
 FORMATS = (".png", ".pdf", ".svg")
+WHOLE: Final[dict[str, Any]] = {"linewidth": 1.6}
+"""How the curve of a completed trial looks."""
+
+CUT: Final[dict[str, Any]] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "markevery": [-1]}
+"""How the curve of a trial looks that was stopped, or failed."""
+
 BLACK_DASHES: Final[dict[str, Any]] = {"color": "black", "linewidth": 1, "linestyle": "--"}
 
 
@@ -102,12 +108,13 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
         if curve is None:
             continue
         category = trial.status if choice is None else str(trial.values.get(choice))
-        label = None if category in colours else category
         colour = colours.setdefault(category, COLOURS[len(colours) % len(COLOURS)])
-        look: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "markevery": [-1]}
-        if trial.status == "completed":
-            look = {"linewidth": 1.6}
-        axes.plot(curve.epochs, curve.scores, color=colour, label=label, **look)
+        look = WHOLE if trial.status == "completed" else CUT
+        axes.plot(curve.epochs, curve.scores, color=colour, **look)
+    for category, colour in colours.items():
+        axes.plot([], [], color=colour, label=category, **WHOLE)
+    if choice is not None and any(trial.status != "completed" for trial in data.trials):
+        axes.plot([], [], color="grey", label="ended early", **CUT)
 
 
 def _draw_progress(axes: "Axes", data: StudyData) -> None:

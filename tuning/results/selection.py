@@ -17,9 +17,9 @@ from contrasweep.tuning.experiment.conditions import (
     appended,
     broken_by,
     in_words,
-    parse_condition,
 )
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.methods.metrics import condition_on
 from contrasweep.tuning.results.best import (
     beats,
     best_final,
@@ -136,7 +136,7 @@ def best_trials(
     check_count("top", top)
     record = store.study(study)
     search = record.require_search()
-    given = [parse_condition(text, record.columns.metrics) for text in where]
+    given = [condition_on(text, record.columns.metrics) for text in where]
     conditions = tuple(dict.fromkeys((*search.keep, *given)))
     tables = store.tables(study)
     done = _completed(tables.trials, record)
