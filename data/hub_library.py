@@ -104,7 +104,7 @@ def _write_record(folder: Path, name: str, config: str, revision: str) -> None:
             builder = datasets.load_dataset_builder(name, config or None, revision=revision or None)
             _refuse_other_commit(builder, what, revision)
             if not Path(builder.cache_dir).is_dir():
-                log.info("downloading %s into %s, once", what, builder.cache_dir)
+                log.warning("downloading %s into %s, once", what, builder.cache_dir)
             builder.download_and_prepare()
             found = _splits_of(builder.as_dataset(in_memory=False), str(builder.hash))
         except DatasetMissing:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, dataclass_transform
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.validation import argument_rules, checked
+from contrasweep.losses.validation import argument_rules, checked, settled
 
 
 class LossTerms(NamedTuple):
@@ -70,13 +70,13 @@ class Loss(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; a hyperparameter keeps to its bounds, and has no gradient (ValueError)."""
         rule = self._rules.get(name)
-        if rule is not None:
-            rule.check(name, value)
-        super().__setattr__(name, value)
+        super().__setattr__(name, value if rule is None else settled(name, value, rule))
 
     def extra_repr(self) -> str:
         """Return the hyperparameters."""
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._rules)
+        values = {name: getattr(self, name, None) for name in type(self).__dataclass_fields__}  # type: ignore[attr-defined]
+        own = {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
+        return ", ".join(f"{name}={value!r}" for name, value in own.items())
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the mean (or the sum) of the terms, a scalar; arguments as for `terms`."""

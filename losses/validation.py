@@ -32,8 +32,9 @@ class _Truth:
 
     def check(self, name: str, value: object) -> None:
         """Raise ValueError unless `value` is one of them."""
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, given {value!r}")  # noqa: TRY004 as other rules
+        # NumPy has a type of its own for them.
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise ValueError(f"{name} must be True or False, given {value!r}")
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
@@ -52,13 +53,22 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         for name, rule in rules.items():
-            value = bound.arguments[name]
-            rule.check(name, value)
-            if isinstance(rule, Number):
-                bound.arguments[name] = int(value) if rule.whole else float(value)
+            bound.arguments[name] = settled(name, bound.arguments[name], rule)
         return function(*bound.args, **bound.kwargs)
 
     return checks
+
+
+def settled(name: str, value: Any, rule: Rule | _Truth) -> Any:
+    """Return a value that a rule allows as Python's own float, int, bool or word.
+
+    Raises:
+        ValueError: the rule does not allow it; the message calls it `name`.
+    """
+    rule.check(name, value)
+    if isinstance(rule, Number):
+        return int(value) if rule.whole else float(value)
+    return bool(value) if isinstance(rule, _Truth) else value
 
 
 def argument_rules(function: Callable[..., Any]) -> dict[str, Rule | _Truth]:

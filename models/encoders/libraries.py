@@ -60,10 +60,13 @@ def feature_width(name: str, channels: int, image_size: int) -> int:
 
 def _refuse_rests(network: nn.Module, image_size: int) -> None:
     """Raise ValueError if the image is not whole patches: a network of timm would ignore its last pixels."""
-    first = next((layer for layer in network.modules() if type(layer).__name__ == "PatchEmbed"), None)
+    # Some networks have a layer of this name that makes no patches, and states no size.
+    named = [layer for layer in network.modules() if type(layer).__name__ == "PatchEmbed"]
+    first = next((layer for layer in named if hasattr(layer, "patch_size")), None)
     if first is None or getattr(first, "dynamic_img_pad", False):
         return
-    size = int(first.patch_size[0])  # type: ignore[index]
+    given: Any = first.patch_size
+    size = int(given[0] if isinstance(given, tuple | list) else given)
     if image_size % size:
         raise ValueError(
             f"its patches have {size} pixels a side, so it would ignore the last {image_size % size}"

@@ -22,7 +22,7 @@ class LinearProbe:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Return the outputs `(N, K)` for `features` `(N, D)`."""
-        return features @ self.weight + self.bias
+        return features.to(self.weight.dtype) @ self.weight + self.bias
 
 
 def fit_ridge(

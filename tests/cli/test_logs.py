@@ -33,5 +33,22 @@ def test_a_command_prints_what_is_logged(capsys: pytest.CaptureFixture[str]) -> 
         "Error: trial 3 failed",
     ]
     assert (lines[4], lines[-1]) == ("Traceback (most recent call last):", "ValueError: its cause")
-    ours.info("after the command")
-    assert not capsys.readouterr().err
+    handlers = [type(one).__name__ for one in logging.getLogger().handlers]
+    assert "_Told" not in handlers
+    assert ours.getEffectiveLevel() == logging.WARNING
+
+
+def test_a_log_call_with_wrong_arguments_ends_no_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own raises
+
+    @reporting_errors
+    def command() -> None:
+        logging.getLogger("a_library").warning("%d images", "many")
+        logging.getLogger("a_library").warning("goes on")
+
+    command()
+    told = capsys.readouterr().err
+    assert "Logging error" in told
+    assert "Warning: goes on" in told

@@ -207,6 +207,9 @@ def test_bad_value_is_refused(name: str) -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     loss = losses.InfoNCE(np.float32(0.5))
     assert type(loss.temperature) is float
+    loss.temperature = np.float32(0.25)
+    assert type(loss.temperature) is float
+    assert losses.CACR(attraction=np.bool_(False)).attraction is False
     assert losses.HeroConUnsupervised(np.int64(8)).weight_net.in_features == 8
     with pytest.raises(ValueError, match="must be a whole number"):
         losses.HeroConUnsupervised(np.float64(8))  # type: ignore[arg-type]

@@ -111,6 +111,7 @@ def test_the_names_of_published_weights_are_kept() -> None:
         pytest.param("timm:vit_tiny_patch16_224", 48, 192, marks=needs_timm),
         pytest.param("timm:swin_tiny_patch4_window7_224", 64, 768, marks=needs_timm),
         pytest.param("timm:convnext_atto", 32, 320, marks=needs_timm),
+        pytest.param("timm:fastvit_t8", 32, 768, marks=needs_timm),
     ],
 )
 def test_families_give_a_pooled_feature_at_a_size_of_one_s_own(name: str, size: int, width: int) -> None:

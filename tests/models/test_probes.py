@@ -221,6 +221,7 @@ def test_half_precision_is_fitted_in_single(half: torch.dtype, digits: tuple[Ten
     probe, whole = (fit_logistic(one, labels, CLASSES) for one in (features, features.float()))
     assert probe.weight.dtype == torch.float32
     assert torch.equal(probe.weight, whole.weight)
+    assert accuracy(probe, features, labels) > 0.9
 
 
 def test_fits_take_features_that_need_gradients_and_tensors_of_inference_mode(

@@ -135,6 +135,26 @@ def test_what_is_logged_stands_above_the_progress(monkeypatch: pytest.MonkeyPatc
     assert stream.getvalue().endswith(f"{shown_twice}told as ever\n")
 
 
+def test_a_user_who_has_decided_where_our_records_go_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, ours = StringIO(), logging.getLogger("contrasweep")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler(stream)])
+    monkeypatch.setattr(ours, "handlers", [logging.NullHandler()])
+    monkeypatch.setattr(ours, "propagate", False)
+    with shown_on(Lines(StringIO()), tick=3600.0):
+        ours.warning("silenced")
+    assert not stream.getvalue()
+    assert not ours.propagate
+
+
+def test_two_displays_at_once_pass_a_record_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, ours = StringIO(), logging.getLogger("contrasweep")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler(stream)])
+    with shown_on(Lines(StringIO()), tick=3600.0), shown_on(Lines(StringIO()), tick=3600.0):
+        ours.warning("both")
+    ours.warning("after")
+    assert stream.getvalue() == "both\nafter\n"
+
+
 def test_what_is_logged_is_printed_without_handlers_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.planning.trial import TrialReport
-from contrasweep.tuning.planning.warned import KeptWarnings, Warned, WarnOnce, passing_on_warnings
+from contrasweep.tuning.planning.warned import MOST_KINDS, KeptWarnings, Warned, WarnOnce, passing_on_warnings
 from contrasweep.tuning.ray import final
+from contrasweep.tuning.ray.watch import TellWarnings
 from contrasweep.tuning.ray.worker import report_of
 
 OURS = logging.getLogger("contrasweep.data.datasets")
@@ -36,6 +37,34 @@ def test_warnings_are_passed_on_and_nothing_else() -> None:
     ]
 
 
+def test_a_warning_with_wrong_arguments_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own raises
+    sent: list[Warned] = []
+    with passing_on_warnings(sent.append):
+        OURS.warning("%d", "x")
+    assert not sent
+    assert "Logging error" in capsys.readouterr().err
+
+
+def test_a_worker_sends_the_first_of_each_kind_and_no_flood() -> None:
+    sent: list[Warned] = []
+    with passing_on_warnings(sent.append):
+        for step in range(100):
+            OURS.warning("step %d", step)
+            logging.getLogger("my_plugin").warning(f"step {step}")
+    assert [one.text for one in sent if one.logger == OURS.name] == ["step 0"]
+    assert len(sent) == 1 + MOST_KINDS
+
+
+def test_a_callback_logs_what_comes_with_a_result(caplog: pytest.LogCaptureFixture) -> None:
+    tell = TellWarnings()
+    for _ in range(2):
+        tell.on_trial_result(0, [], None, {"warned": [Warned(OURS.name, "told", "told")]})
+    assert [record.getMessage() for record in caplog.records] == ["told"]
+
+
 def test_kept_warnings_are_taken_once() -> None:
     kept = KeptWarnings()
     OURS.warning("%s", "first")
@@ -55,9 +84,15 @@ def test_the_driver_logs_the_first_of_each_kind(caplog: pytest.LogCaptureFixture
     tell = WarnOnce()
     tell([Warned(OURS.name, "trial %d", "trial 3"), Warned("my_plugin", "100 %", "100 %")])
     tell([Warned(OURS.name, "trial %d", "trial 4"), Warned(OURS.name, "%s", "other")])
+    tell([Warned("other_plugin", "100 %", "100 %")])
     told = [(record.name, record.getMessage()) for record in caplog.records]
     own = "contrasweep.tuning.planning.warned"
-    assert told == [(OURS.name, "trial 3"), (own, "my_plugin: 100 %"), (OURS.name, "other")]
+    assert told == [
+        (OURS.name, "trial 3"),
+        (own, "my_plugin: 100 %"),
+        (OURS.name, "other"),
+        (own, "other_plugin: 100 %"),
+    ]
 
 
 def test_a_report_carries_warnings_to_tune() -> None:

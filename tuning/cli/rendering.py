@@ -66,16 +66,20 @@ def print_error(line: str) -> None:
 
 
 class _Told(logging.Handler):
-    """Prints what is logged on the error stream; an error has its traceback."""
+    """Prints what is logged on the error stream, with its traceback if it has one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""
-        if record.levelno >= logging.ERROR:
-            _flow(plain_console(stderr=True), "Error:", self.format(record), "bold red")
-        elif record.levelno >= logging.WARNING:
-            warn(record.getMessage())
-        else:
-            remark(record.getMessage())
+        try:
+            text = self.format(record)
+            if record.levelno >= logging.ERROR:
+                _flow(plain_console(stderr=True), "Error:", text, "bold red")
+            elif record.levelno >= logging.WARNING:
+                warn(text)
+            else:
+                remark(text)
+        except Exception:  # noqa: BLE001 a call with wrong arguments, as for any handler: it must not end the command
+            self.handleError(record)
 
 
 @contextmanager

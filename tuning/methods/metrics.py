@@ -149,7 +149,9 @@ def condition_on(text: str, metrics: Iterable[str], option: str = "--where") -> 
             number that is none.
     """
     found = parse_condition(text, metrics, option)
-    if is_fraction(found.metric) and not 0 <= found.bound <= 1:
+    # What a plug-in reports of the training may be in per cent.
+    held_out = not found.metric.startswith("train.")
+    if held_out and is_fraction(found.metric) and not 0 <= found.bound <= 1:
         raise InputError(
             f"{option} {found}: {found.metric} lies between 0 and 1; allowed: a bound between them"
             + (f", such as {found.bound / 100:g}" if 1 < found.bound <= 100 else "")

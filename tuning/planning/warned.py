@@ -11,33 +11,62 @@ from dataclasses import dataclass
 log = logging.getLogger(__name__)
 
 
+MOST_KINDS = 20
+"""The most kinds of one logger that are passed on: a text that names the step is another kind each time."""
+
+
 @dataclass(frozen=True)
 class Warned:
-    """A warning as it was logged: by which logger, its text, and the text without what was put into it."""
+    """A warning as it was logged: by which logger, its text, and the text without what was put into it.
+
+    Two are of one kind if they have the same logger, and the same text before anything is put into it.
+    """
 
     logger: str
     kind: str
     text: str
 
 
+class _Kinds:
+    """The kinds of warnings that were there, at most `MOST_KINDS` of each logger."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[str]] = {}
+
+    def is_new(self, warned: Warned) -> bool:
+        """Whether a warning is the first of its kind, and its logger has not had too many kinds."""
+        seen = self._seen.setdefault(warned.logger, set())
+        if warned.kind in seen or len(seen) >= MOST_KINDS:
+            return False
+        seen.add(warned.kind)
+        return True
+
+
 class _Passing(logging.Handler):
-    """Passes on each warning, and nothing else: the store holds what trials fail of."""
+    """Passes on the first warning of each kind, and nothing else: the store holds what trials fail of."""
 
     def __init__(self, send: Callable[[Warned], object]) -> None:
         super().__init__(logging.WARNING)
         self._send = send
+        self._kinds = _Kinds()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on a record; without other handlers, the log of the worker has it as it would without us."""
         if logging.lastResort is not None and logging.getLogger().handlers == [self]:
             logging.lastResort.handle(record)
-        if record.levelno == logging.WARNING:
-            self._send(Warned(record.name, str(record.msg), record.getMessage()))
+        if record.levelno != logging.WARNING:
+            return
+        try:
+            warned = Warned(record.name, str(record.msg), record.getMessage())
+            if self._kinds.is_new(warned):
+                self._send(warned)
+        except Exception:  # noqa: BLE001 a call with wrong arguments, as for any handler: it must not fail the trial
+            self.handleError(record)
 
 
 @contextmanager
 def passing_on_warnings(send: Callable[[Warned], object]) -> Iterator[None]:
-    """Call `send` with each warning that is logged inside the block, by us, a plug-in or a library."""
+    """Call `send` with the first warning of each kind inside the block, by us, a plug-in or a library."""
     passing, everything = _Passing(send), logging.getLogger()
     everything.addHandler(passing)
     try:
@@ -47,7 +76,7 @@ def passing_on_warnings(send: Callable[[Warned], object]) -> Iterator[None]:
 
 
 class KeptWarnings:
-    """The warnings that are logged in this process from now on, until they are taken."""
+    """The first warnings of each kind that are logged in this process from now on, until they are taken."""
 
     def __init__(self) -> None:
         self._kept: list[Warned] = []
@@ -64,14 +93,12 @@ class WarnOnce:
     """Logs warnings of workers in this process, the first of each kind, with the names of other loggers."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._kinds = _Kinds()
 
     def __call__(self, warnings: Iterable[Warned]) -> None:
         """Log those of kinds that were not there before."""
         for one in warnings:
-            kind = one.logger, one.kind
-            if kind not in self._told:
-                self._told.add(kind)
+            if self._kinds.is_new(one):
                 if one.logger.partition(".")[0] == log.name.partition(".")[0]:
                     logging.getLogger(one.logger).warning("%s", one.text)
                 else:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from html import escape
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 from typing import Any, Protocol, TextIO
 
 from contrasweep.tuning.progress.lines import runs_line, stage_line, sweep_line, training_line
@@ -148,7 +148,8 @@ class Shown:
         self._last = self._began
         self._again: Callable[[float], str] | None = None
         self._share: float | None = None
-        self._lock = Lock()
+        # What is logged while a line is written may be logged by a handler that shows it.
+        self._lock = RLock()
 
     def training(self, progress: TrainingProgress) -> None:
         """Show the progress of one training, twice a second, and the end of an epoch."""
@@ -219,20 +220,27 @@ class _LogAbove(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on a record."""
-        with self._shown.above():
-            logging.getLogger().handle(record)
+        try:
+            with self._shown.above():
+                logging.getLogger().handle(record)
+        except Exception:  # noqa: BLE001 as any handler: what is logged must not end what goes on
+            self.handleError(record)
 
 
 @contextmanager
 def _logged_above(shown: Shown) -> Iterator[None]:
     ours, handler = logging.getLogger("contrasweep"), _LogAbove(shown)
-    passes, ours.propagate = ours.propagate, False
+    if ours.handlers or not ours.propagate:
+        # A user has decided where our records go, or another display passes them on.
+        yield
+        return
     ours.addHandler(handler)
+    ours.propagate = False
     try:
         yield
     finally:
         ours.removeHandler(handler)
-        ours.propagate = passes
+        ours.propagate = True
 
 
 @contextmanager
