@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.planning.trial import TrialReport
+from contrasweep.tuning.planning.warned import KeptWarnings
 from contrasweep.tuning.ray.worker import TrialWorker
 
 EPOCHS = 5
@@ -48,6 +49,7 @@ def reports(
         def setup(self, config: dict[str, Any]) -> None:
             self._trial, self._stops_at = Training(clock, seconds), frozenset(stops_at)
             self._rung_metric, self._device, self._group = "score", "cpu", None
+            self._warned = KeptWarnings()
 
     worker = Worker({})
     told = [worker.train_buffered(1000, 0.0)]

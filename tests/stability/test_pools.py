@@ -85,7 +85,7 @@ def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
     content = json.loads(done.stdout)
     assert content["common"] == ["temperature", "optimizer.lr", "views.min_crop"]
     for method in methods:
-        enqueue = read_configurations(Path(content["files"][method]))
+        enqueue = read_configurations(Path(content["files"][method]), [method])
         rules = SearchRules(values={"views.flip": 0.0}, trials=9)
         assert len(check_request(method, "colour-digits", rules, enqueue=enqueue).enqueued) == 8
 

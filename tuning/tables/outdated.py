@@ -14,8 +14,8 @@ def changed_settings(results: TableResults) -> list[str]:
     """Return the settings that the table has changed since its stored runs, one phrase for each change.
 
     `contrasweep table` recognises a run by its experiment, so it never shows such a run; a saved file does.
-    The dataset is left out: it depends on which files a machine has. Of a searched form, the settings that
-    the search held fixed are compared, and the ranges that it searched.
+    The dataset and its fingerprint are left out: they depend on which files a machine has. Of a searched form,
+    the settings that the search held fixed are compared, and the ranges that it searched.
     """
     if results.table.run.information is not None:
         return []
@@ -56,7 +56,8 @@ def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator
     usual = flat_settings(Experiment(method=cell.planned.method, dataset=cell.planned.dataset).model_dump())
     fixed = {path for name in cell.settings for path in (name, f"hyperparameters.{name}")}
     names = fixed & now.keys() if tuned else now.keys() | stored.keys()
-    for name in sorted(name for name in names if not name.startswith(("dataset", "seed", "validation."))):
+    left_out = ("dataset", "data_fingerprint", "seed", "validation.")
+    for name in sorted(name for name in names if not name.startswith(left_out)):
         found = (values.get(name, usual.get(name)) for values in (stored, now))
         before, after = ("not set" if value is None else str(value) for value in found)
         if before != after:
