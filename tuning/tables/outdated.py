@@ -14,8 +14,8 @@ def changed_settings(results: TableResults) -> list[str]:
     """Return the settings that the table has changed since its stored runs, one phrase for each change.
 
     `contrasweep table` recognises a run by its experiment, so it never shows such a run; a saved file does.
-    The dataset and its fingerprint are left out: they depend on which files a machine has. Of a searched form,
-    the settings that the search held fixed are compared, and the ranges that it searched.
+    The dataset and its fingerprint are left out: they depend on which files a machine has. Of a searched
+    form, the settings that the search held fixed are compared, and the ranges that it searched.
     """
     if results.table.run.information is not None:
         return []
