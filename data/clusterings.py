@@ -98,10 +98,8 @@ def read_clusterings(
         ValueError: see `read_attributes`; an image without a label; or a damaged file of ready clusters.
     """
     table = read_text_table(path)
-    if label_column not in table:
-        told = unknown("column", label_column, table)
-        raise ValueError(f"{path}: {told}. Name that of the labels: --label-column, in Python label_column")
-    label = column_of(table, label_column, path)
+    hint = ". Name that of the labels: --label-column, in Python label_column"
+    label = column_of(table, label_column, path, hint)
     if any(name.startswith(READY_PREFIX) for name in table):
         return _ready(_without_footer(table, path), label_column, path)
     if "" in label.values:

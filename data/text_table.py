@@ -63,14 +63,14 @@ def read_text_table(path: Path) -> dict[str, TextColumn]:
     return {name: _column(table.column(name)) for name in names}
 
 
-def column_of(table: Mapping[str, TextColumn], name: str, path: Path) -> TextColumn:
+def column_of(table: Mapping[str, TextColumn], name: str, path: Path, hint: str = "") -> TextColumn:
     """Return the column called ``name`` of a table that was read from ``path``.
 
     Raises:
-        DatasetDamaged: there is no such column; the message gives the nearest.
+        DatasetDamaged: there is no such column; the message gives the nearest, and the hint after it.
     """
     if name not in table:
-        raise DatasetDamaged(f"{path}: {unknown('column', name, table)}")
+        raise DatasetDamaged(f"{path}: {unknown('column', name, table)}{hint}")
     return table[name]
 
 

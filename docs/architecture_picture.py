@@ -96,7 +96,7 @@ def main() -> None:
     places = _places()
     figure = Figure(figsize=(11, 10.5), layout="constrained", dpi=110)
     axes = figure.subplots()
-    for one, other in sorted(_direct(set(arrows()))):
+    for one, other in sorted(_direct(arrows())):
         (x1, y1), (x2, y2) = places[one], places[other]
         axes.plot([x1, x2], [y1 - _HEIGHT / 2, y2 + _HEIGHT / 2], color="#5b6f8c", linewidth=1.0, zorder=1)
     for name, place in places.items():

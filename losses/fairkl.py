@@ -26,8 +26,7 @@ from contrasweep.losses.groups import anchor_values
 from contrasweep.losses.pair_populations import PairPopulations, pair_populations
 from contrasweep.losses.scores import cosines, flat_views, full_precision, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import require_views
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.validation import extremes, require_views
 from contrasweep.rules import OneOf
 
 FORMS = ("kl", "jeffreys", "moments", "mean", "released")
@@ -98,12 +97,11 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
 
 def _require_similarity(similarity: Tensor) -> None:
     """Check on a CPU that similarities lie in [0, 1], up to rounding in bfloat16; NaN is told by the loss."""
-    if reading_waits(similarity):
-        return
-    low, high = (float(one) for one in torch.aminmax(similarity))
-    if low < -1e-2 or high > 1 + 1e-2:
+    found = extremes(similarity)
+    if found is not None and (found[0] < -1e-2 or found[1] > 1 + 1e-2):
         raise ValueError(
-            f"bias_similarity must lie in [0, 1], got {low:g}..{high:g}; of cosines c, (1 + c) / 2 does"
+            f"bias_similarity must lie in [0, 1], got {found[0]:g}..{found[1]:g}; "
+            "of cosines c, (1 + c) / 2 does"
         )
 
 

@@ -154,11 +154,17 @@ def require_per_image(name: str, values: Tensor, images: int) -> None:
 def require_classes(name: str, values: Tensor, images: int, classes: int) -> None:
     """Check that `values` holds a class number in 0..classes-1 per image; the numbers only on a CPU."""
     require_per_image(name, values, images)
-    if reading_waits(values) or not images:
-        return
-    low, high = (int(one) for one in torch.aminmax(values))
-    if low < 0 or high >= classes:
-        raise ValueError(f"{name} must lie in 0..{classes - 1}, got {low}..{high}")
+    found = extremes(values)
+    if found is not None and (found[0] < 0 or found[1] >= classes):
+        raise ValueError(f"{name} must lie in 0..{classes - 1}, got {found[0]}..{found[1]}")
+
+
+def extremes(values: Tensor) -> tuple[float, float] | None:
+    """Return the smallest and the largest value; None of no values, and where reading them waits."""
+    if reading_waits(values) or not values.numel():
+        return None
+    low, high = torch.aminmax(values)
+    return low.item(), high.item()
 
 
 def require_queue(queries: Tensor, keys: Tensor, queue: Tensor, *, several_keys: bool = False) -> None:
