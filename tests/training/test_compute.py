@@ -179,6 +179,21 @@ def test_convolutions_are_chosen_by_trial_only_where_shapes_stay_and_runs_may_di
     assert not torch.backends.cudnn.benchmark
 
 
+@pytest.mark.parametrize(("method", "by_trial"), [("fair-cclk", True), ("fair-infonce", False)])
+def test_a_run_tries_convolutions_only_if_all_batches_have_one_shape(
+    method: str, by_trial: bool, experiment: Make, small_data: Small
+) -> None:
+    """Batches from one cluster have many sizes; each trial of each size would make the host wait."""
+    seen: set[bool] = set()
+
+    def watch(epoch: int, step: int, steps: int) -> None:
+        seen.add(torch.backends.cudnn.benchmark)
+
+    for _ in pretrain(experiment(method), data=small_data("colour-digits"), on_step=watch):
+        pass
+    assert seen == {by_trial}
+
+
 def test_matrix_products_on_a_gpu_can_be_deterministic_from_the_first_run_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

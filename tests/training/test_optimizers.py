@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from contrasweep.optimizers import SGD
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import OptimizerSettings, parse_experiment
-from contrasweep.tuning.training.optimizers import build_optimizer
+from contrasweep.tuning.training.optimizers import LARC, build_optimizer, with_late_momentum
 
 
 def _network() -> nn.Module:
@@ -60,3 +61,21 @@ def test_lars_has_a_setting_of_its_own() -> None:
     optimizer = {"name": "lars", "decay_norm_and_bias": False}
     with pytest.raises(InputError, match="no effect with lars: see exclude_norm_and_bias"):
         parse_experiment({"method": "infonce", "dataset": "digits", "optimizer": optimizer})
+
+
+@pytest.mark.parametrize("kind", [SGD, LARC])
+def test_a_tensor_may_get_its_first_gradient_after_the_first_fused_step(kind: type[SGD]) -> None:
+    """As the prototypes of SwAV do. Torch's fused kernel takes momentum of all tensors, or of none."""
+
+    def steps(fused: bool) -> list[list[float]]:
+        early, late = (nn.Parameter(torch.tensor([1.0, -2.0])) for _ in range(2))
+        optimizer = with_late_momentum(kind([early, late], lr=0.1, momentum=0.9, fused=fused))
+        for number in range(4):
+            early.grad = torch.tensor([0.5, 0.25]) * (number + 1)
+            late.grad = torch.tensor([-1.0, 0.5]) if number >= 2 else None
+            optimizer.step()
+        return [early.tolist(), late.tolist()]
+
+    fused, plain = steps(fused=True), steps(fused=False)
+    assert fused == [pytest.approx(one) for one in plain]
+    assert fused[1] != [1.0, -2.0]

@@ -221,6 +221,15 @@ def _of_rank(batch: Tensor, ranks: Ranks) -> Tensor:
     return batch if ranks.world == 1 else shard(batch, ranks.rank, ranks.world)
 
 
+def of_one_shape(sampler: Sampler | SemiSupervisedBatches) -> bool:
+    """Return whether all batches of an epoch have as many images."""
+    shapes = set()
+    for batch in sampler.epoch(1):
+        parts = (batch.labelled, batch.unlabelled) if isinstance(batch, SemiSupervisedRows) else (batch,)
+        shapes.add(tuple(part.shape for part in parts))
+    return len(shapes) == 1
+
+
 def _refuse_empty_parts(batches: Iterable[Tensor], ranks: Ranks) -> None:
     smallest = min(batch.shape[-1] for batch in batches)
     if smallest < ranks.world:

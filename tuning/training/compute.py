@@ -43,14 +43,16 @@ def computing(settings: ComputeSettings, device: torch.device) -> Iterator[None]
 
 
 @contextmanager
-def training_steps(settings: ComputeSettings) -> Iterator[None]:
-    """Inside `computing`, go through the steps of an epoch: their batches all have the same shapes.
+def training_steps(settings: ComputeSettings, *, same_shapes: bool = True) -> Iterator[None]:
+    """Inside `computing`, go through the steps of an epoch.
 
-    With the precision `tf32`, GPUs that have TF32 use it for convolutions and matrix products. cuDNN tries
-    its convolutions at the first step and keeps the fastest, unless the run is deterministic.
+    With the precision `tf32`, GPUs that have TF32 use it for convolutions and matrix products. With batches
+    of the `same_shapes`, cuDNN tries its convolutions at the first step and keeps the fastest, unless the run
+    is deterministic. It would try them again for every other shape, and the host would wait.
     """
     allowed, deterministic = settings.precision == "tf32", settings.deterministic
-    with _tf32(allowed=allowed), _algorithms(deterministic=deterministic, fastest=not deterministic):
+    fastest = same_shapes and not deterministic
+    with _tf32(allowed=allowed), _algorithms(deterministic=deterministic, fastest=fastest):
         yield
 
 

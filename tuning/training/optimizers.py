@@ -156,11 +156,35 @@ def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer
     # One kernel takes the whole step on a GPU. On a CPU it would change the last digits.
     given["fused"] = True if all(parameter.is_cuda for parameter in parameters) else None
     if settings.name == "larc":
-        return LARC(parameters, decay_all=settings.decay_norm_and_bias, **trusted, **given)
+        return with_late_momentum(
+            LARC(parameters, decay_all=settings.decay_norm_and_bias, **trusted, **given)
+        )
     groups = _decay_groups(parameters, settings)
     if settings.name == "sgd":
-        return SGD(groups, momentum=settings.momentum, nesterov=settings.nesterov, **given)
+        return with_late_momentum(
+            SGD(groups, momentum=settings.momentum, nesterov=settings.nesterov, **given)
+        )
     return (Adam if settings.name == "adam" else AdamW)(groups, **given)
+
+
+def with_late_momentum(optimizer: SGD) -> SGD:
+    """Let tensors join a fused SGD after its first step, such as the prototypes of SwAV; return it.
+
+    Torch's kernel for a GPU fails where some tensors have momentum and others do not have it yet. A momentum
+    of zero changes no number: the first step of a tensor is `0 momentum + gradient` either way.
+    """
+
+    def start(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            joined = [p for p in group["params"] if p.grad is not None] if group["momentum"] else []
+            for parameter in joined:
+                state = optimizer.state[parameter]
+                if state.get("momentum_buffer") is None:
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
+
+    if optimizer.defaults["fused"]:
+        optimizer.register_step_pre_hook(start)
+    return optimizer
 
 
 def _decay_groups(parameters: Sequence[Tensor], settings: OptimizerSettings) -> list[dict[str, Any]]:

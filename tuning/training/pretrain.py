@@ -20,7 +20,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import label_free_views
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
-from contrasweep.tuning.objectives.batches import Feed
+from contrasweep.tuning.objectives.batches import Feed, of_one_shape
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
@@ -95,6 +95,7 @@ class _Run:
     feed: Feed
     ranks: Ranks
     on_step: OnStep | None
+    same_shapes: bool
 
 
 def pretrain(
@@ -188,7 +189,8 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep
     settings = experiment.optimizer
     average = WeightAverage(objective, settings.ema) if settings.ema else None
     optimizer = build_optimizer(objective, settings)
-    return _Run(experiment, data, objective, optimizer, average, feed, ranks, on_step)
+    same_shapes = of_one_shape(feed.sampler)
+    return _Run(experiment, data, objective, optimizer, average, feed, ranks, on_step, same_shapes)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
@@ -239,7 +241,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     centre = experiment.probes.centre
     of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, centre))
     objective.train()
-    with training_steps(experiment.compute):
+    with training_steps(experiment.compute, same_shapes=run.same_shapes):
         for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
             done = (epoch - 1) * steps + step
             rate = learning_rate(
