@@ -13,8 +13,9 @@ def faults(place: Place) -> Findings:
     told = {"memory": ("out of memory",), "assert": ("device-side assert", "out of bounds")}
     for fault, words in told.items():
         ended = finished("gpu.faulty", fault, place.device, seconds=SECONDS)
-        # CUDA's own message ends in hints: the error is above them.
-        said = [line for line in ended.stderr.splitlines() if any(word in line for word in words)]
+        # CUDA's own message ends in hints, which speak of assertions too: the error is above them.
+        lines = [line for line in ended.stderr.splitlines() if "Error" in line]
+        said = [line for line in lines if any(word in line for word in words)]
         figures[f"{fault}: told"] = int(bool(said))
         figures[f"{fault}: ends the process"] = int(ended.returncode != 0)
         figures[f"{fault}: error"] = said[-1] if said else last_line(ended.stderr)

@@ -164,6 +164,13 @@ def test_the_document_has_every_part_and_the_limits_of_the_script() -> None:
         assert f"{tolerance:g}".replace("1e-05", "1e-5") in text
 
 
+def test_the_document_shows_the_records_of_the_gpu_that_it_names() -> None:
+    records = json.loads((ROOT / "docs/gpu-h100.json").read_text(encoding="utf-8"))
+    shown = f"{gpu_acceptance.title(records)}\n{gpu_acceptance.table(records)}"
+    assert f"```text\n{shown}\n```" in (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    assert all(one["ok"] and not one["dry_run"] for one in records)
+
+
 # Parts.
 
 
