@@ -125,3 +125,22 @@ def test_final_runs_tell_what_their_first_worker_warns_of(
     tracker.begin(final.name_of(request), 1)
     final._take(SimpleNamespace(**calls), tracker, WarnOnce())
     assert [record.getMessage() for record in caplog.records] == ["told"] * (rank == 0)
+
+
+def test_runs_in_this_process_warn_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run_one(request: Any, tell: Any) -> None:
+        for step in range(3):
+            OURS.warning("step %d", step)
+            OURS.error("failed")
+
+    monkeypatch.setattr(final, "run_one", run_one)
+    request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1, epochs=1))
+    tracker = final.RunsTracker(2, 0, slots=1)
+    for _ in final._run_here([request, request], tracker, lambda: None):
+        pass
+    told = [record.getMessage() for record in caplog.records]
+    assert (told.count("step 0"), told.count("failed"), len(told)) == (1, 6, 7)
+    OURS.warning("step %d", 1)
+    assert caplog.records[-1].getMessage() == "step 1"

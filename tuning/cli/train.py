@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -77,6 +77,7 @@ def train(
     from contrasweep.tuning.planning.resources import gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
     from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.planning.warned import warning_once
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.checkpoint import load_checkpoint
     from contrasweep.tuning.training.pretrain import pretrain
@@ -112,7 +113,7 @@ def train(
         stage = SCORING if state is None else "going on from the checkpoint"
         stage = stage if alone else f"{STARTING_RAY} and its workers"
         file = sys.stderr if json else sys.stdout
-        with gpu_errors_in_words(resolved):
+        with gpu_errors_in_words(resolved), warning_once() if alone else nullcontext():
             rows = _show(resolved, setup, stage, records, checkpoint, file, line)
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})

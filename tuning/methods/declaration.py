@@ -10,6 +10,9 @@ from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, Ty
 from contrasweep.tuning.errors import told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 
+ALWAYS_REPORTED = ("loss", "dropped_fraction", "lr")
+"""Metrics of training that every run reports, as `train.loss` and so on."""
+
 Need = Literal["labels", "condition", "bias", "bias or condition", "own views"]
 """What a method can need of the training data besides images."""
 
@@ -68,6 +71,17 @@ class Declaration:
     classifies: bool = False
     train_metrics: tuple[str, ...] = ()
     space: Space | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names of metrics that cannot be reported."""
+        for name in self.train_metrics:
+            if name in ALWAYS_REPORTED:
+                raise ValueError(f"train_metrics of {self.name}: {name!r} is reported by every method")
+            if not name.isidentifier():
+                raise ValueError(
+                    f"train_metrics of {self.name}: given {name!r}; allowed: letters, digits and "
+                    "underscores; the prefix train. is added"
+                )
 
     def search_space(self) -> Space:
         """Return the search space that holds unless the user gives another."""

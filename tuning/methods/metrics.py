@@ -9,7 +9,7 @@ from contrasweep.plugins import plugin_names
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import ProbeSettings
 from contrasweep.tuning.experiment.conditions import Condition, parse_condition
-from contrasweep.tuning.methods.declaration import Declaration
+from contrasweep.tuning.methods.declaration import ALWAYS_REPORTED, Declaration
 
 VALIDATION = "val."
 CHEAP = "val.ridge_"
@@ -18,7 +18,7 @@ CHEAP = "val.ridge_"
 REPORT = "val.report_"
 """Scores on the half of the validation split that no choice depends on, see `validation.halves`."""
 
-ALWAYS = ("train.loss", "train.dropped_fraction", "train.lr")
+ALWAYS = tuple(f"train.{name}" for name in ALWAYS_REPORTED)
 
 
 @dataclass(frozen=True)

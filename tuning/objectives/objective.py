@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from contrasweep.data import shard_lengths
 from contrasweep.losses.terms import LossTerms
 from contrasweep.models import Encoder
+from contrasweep.tuning.errors import WrongReturn
 
 Gather = Callable[[Tensor, int], Tensor]
 """Concatenates a tensor over ranks along a dimension, with gradient; on one process, the identity."""
@@ -25,7 +26,14 @@ Metrics = dict[str, Tensor]
 def of_every_image(loss: Tensor, metrics: Metrics) -> tuple[Tensor, Metrics]:
     """Return a loss in which every image counts, and its metrics, detached, with `dropped_fraction` 0."""
     dropped = torch.zeros((), device=loss.device)
-    return loss, {"dropped_fraction": dropped, **{name: one.detach() for name, one in metrics.items()}}
+    detached = {name: one.detach() if isinstance(one, Tensor) else one for name, one in metrics.items()}
+    return loss, {"dropped_fraction": dropped, **detached}
+
+
+def _kind(returned: object) -> str:
+    if not isinstance(returned, tuple):
+        return type(returned).__name__
+    return f"a tuple of {', '.join(type(one).__name__ for one in returned) or 'nothing'}"
 
 
 def averaged(result: LossTerms | Tensor) -> tuple[Tensor, Tensor]:
@@ -97,8 +105,20 @@ class Objective(nn.Module, ABC):
         self.encoder = encoder.to(memory_format=torch.channels_last)
 
     def step(self, batch: Any, gather: Gather = identity_gather) -> tuple[Tensor, Metrics]:
-        """Return the loss (a scalar) and its metrics for one batch; by default, no anchor dropped out."""
-        loss, metrics = self.compute(batch, gather)
+        """Return the loss (a scalar) and its metrics for one batch; by default, no anchor dropped out.
+
+        Raises:
+            WrongReturn: `compute` returns something else than a pair of a tensor and metrics by name.
+        """
+        returned: object = self.compute(batch, gather)
+        match returned:
+            case (Tensor() as loss, dict() as metrics):
+                pass
+            case _:
+                raise WrongReturn(
+                    f"compute of {type(self).__name__} must return the loss, a tensor, and a dict of "
+                    f"metrics, returned {_kind(returned)}"
+                )
         return (loss, metrics) if "dropped_fraction" in metrics else of_every_image(loss, metrics)
 
     @abstractmethod

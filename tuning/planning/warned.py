@@ -75,6 +75,33 @@ def passing_on_warnings(send: Callable[[Warned], object]) -> Iterator[None]:
         everything.removeHandler(passing)
 
 
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """Let the handlers of this process take the first warning of each kind inside the block.
+
+    It is for runs in the process of the driver, which would repeat a warning at every step, or in every run.
+    """
+    handlers = logging.getLogger().handlers[:]
+    filters = [_first_of_kind() for _ in handlers]
+    for handler, first in zip(handlers, filters, strict=True):
+        handler.addFilter(first)
+    try:
+        yield
+    finally:
+        for handler, first in zip(handlers, filters, strict=True):
+            handler.removeFilter(first)
+
+
+def _first_of_kind() -> Callable[[logging.LogRecord], bool]:
+    kinds = _Kinds()
+
+    def first(record: logging.LogRecord) -> bool:
+        # The text matters only to those who show it.
+        return record.levelno != logging.WARNING or kinds.is_new(Warned(record.name, str(record.msg), ""))
+
+    return first
+
+
 class KeptWarnings:
     """The first warnings of each kind that are logged in this process from now on, until they are taken."""
 

@@ -20,7 +20,7 @@ from contrasweep.tuning.planning.gpu_errors import refuse_result
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import Follower
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
-from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings
+from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings, warning_once
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
@@ -278,19 +278,20 @@ def _run_all(
 def _run_here(
     requests: Sequence[TrialRequest], tracker: RunsTracker, show: Callable[..., object]
 ) -> Iterator[None]:
-    for request in requests:
-        run = name_of(request)
-        tracker.begin(run, request.experiment.epochs)
-        tracker.start(run)
+    with warning_once():
+        for request in requests:
+            run = name_of(request)
+            tracker.begin(run, request.experiment.epochs)
+            tracker.start(run)
 
-        def tell(epoch: int, run: str = run) -> None:
-            tracker.report(run, epoch)
+            def tell(epoch: int, run: str = run) -> None:
+                tracker.report(run, epoch)
+                show()
+
             show()
-
-        show()
-        run_one(request, tell)
-        tracker.end(run)
-        yield
+            run_one(request, tell)
+            tracker.end(run)
+            yield
 
 
 def _take(board: Any, tracker: RunsTracker, warn: WarnOnce) -> None:

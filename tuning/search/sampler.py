@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from contrasweep.plugins import Registry, defined_beside
 from contrasweep.search_spaces import Choice, Range, Scalar, Scale, Space
-from contrasweep.tuning.errors import unknown_name
+from contrasweep.tuning.errors import WrongReturn, unknown_name
 from contrasweep.tuning.experiment.conditions import broken_by
 
 Numeric = FloatDistribution | IntDistribution
@@ -176,7 +176,11 @@ class SpaceSampler(BaseSampler):
         self._seed = seed
         self._earlier = earlier
         self._first = (space.defaults(), *first)
+        self._name = sampler.name
         self._draw_of = sampler.start(space, trials)
+        if not callable(self._draw_of):
+            raise self._wrong("start", "a function of a seed and a number", self._draw_of)
+        self._searched_by_name = {parameter.name: parameter for parameter in space.searched}
         self._distributions = {parameter.name: distribution(parameter) for parameter in space.searched}
         self._redraws = not sampler.exhaustive
 
@@ -193,6 +197,8 @@ class SpaceSampler(BaseSampler):
             return self._searched(self._first[number])
         seed = _seed_of(self._seed, number)
         inner = self._draw_of(seed, number)
+        if not isinstance(inner, BaseSampler):
+            raise self._wrong("the function that start returns", "a sampler of Optuna", inner)
         if not self._redraws:
             return self._draw(inner, study, trial)
         others = (t for t in study.get_trials(deepcopy=False) if t.number != trial.number)
@@ -232,11 +238,24 @@ class SpaceSampler(BaseSampler):
         for name, dist in self._distributions.items():
             if name not in self._space.active(values):
                 continue
-            if name in known:
-                values[name] = known[name]
-            else:
-                values[name] = sampler.sample_independent(study, trial, name, dist)
+            given = name in known
+            drawn = known[name] if given else sampler.sample_independent(study, trial, name, dist)
+            values[name] = self._allowed(name, drawn)
         return values
+
+    def _allowed(self, name: str, drawn: Any) -> Scalar:
+        """Return a drawn value, as Python's own number; refuse one that the space does not have."""
+        value: Scalar = drawn.item() if isinstance(drawn, np.generic) else drawn
+        parameter = self._searched_by_name[name]
+        if not parameter.contains(value):
+            raise WrongReturn(
+                f"the sampler {self._name} drew {value!r} for {name}; allowed: {parameter.describe()}"
+            )
+        return value
+
+    def _wrong(self, function: str, wanted: str, returned: object) -> WrongReturn:
+        kind = type(returned).__name__
+        return WrongReturn(f"{function} of the sampler {self._name} must return {wanted}, returned {kind}")
 
     def _altered(
         self, inner: BaseSampler, seed: int, study: Study, trial: FrozenTrial

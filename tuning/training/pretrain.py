@@ -31,6 +31,7 @@ from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.global_draws import GlobalDraws
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
+from contrasweep.tuning.training.returned import objective_of, of_epoch, refuse_unusable_step
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def pretrain(
         InputError: a file of the experiment is missing, its batches do not divide among the ranks, or the
             checkpoint belongs to another experiment.
         TrainingDiverged: the loss became NaN or Inf, or no batch of an epoch held an anchor.
-        WrongReturn: the loss does not depend on anything that is learned.
+        WrongReturn: the method returns what cannot be used, or a loss that depends on nothing that is
+            learned.
         RanksLost: another rank has ended.
         NotRepeatable: the encoder, the loss or the method draws from torch's global generator.
     """
@@ -165,7 +167,8 @@ def build_objective(experiment: Experiment, data: Prepared) -> Objective:
     """
     encoder = initial_encoder(experiment.seed, lambda: data.build_encoder(experiment.encoder))
     with drawing(experiment.seed, "objective"):
-        objective = METHODS[experiment.method].build(experiment, encoder, data).to(data.device)
+        method = METHODS[experiment.method]
+        objective = objective_of(method, method.build(experiment, encoder, data)).to(data.device)
     objective.views_apart = experiment.encoder.views == "apart"
     set_precision(objective, experiment.compute)
     compile_backbones(objective, experiment.compute)
@@ -239,7 +242,10 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     drawn = GlobalDraws(run.data.device, compiled=experiment.compute.compile)
     centre = experiment.probes.centre
-    of_epoch = objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, centre))
+    method = METHODS[experiment.method]
+    begun = of_epoch(
+        method, objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, centre))
+    )
     objective.train()
     with training_steps(experiment.compute, same_shapes=run.same_shapes):
         for step, batch in enumerate(objective.regroup(run.feed).epoch(epoch)):
@@ -252,6 +258,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
                 schedule=experiment.schedule,
             )
             loss, metrics = objective.step(batch, run.ranks.gather_of(batch))
+            refuse_unusable_step(method, loss, metrics)
             _refuse_no_gradient(run, loss, epoch, step)
             if step == 0:
                 drawn.refuse(objective)
@@ -260,12 +267,13 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
                 trace.setdefault(name, []).append(value)
             if run.on_step is not None:
                 run.on_step(epoch, step + 1, steps)
+    drawn.refuse(objective)
     stacked = {name: torch.stack(values) for name, values in trace.items()}
     stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)
     read = _on_host(stacked)
     _refuse_divergence(run, epoch, read["loss"], read["dropped_fraction"])
     of_steps = {f"train.{name}": float(values.float().mean()) for name, values in read.items()}
-    return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in of_epoch.items()}}
+    return {**of_steps, "train.lr": rate, **{f"train.{name}": value for name, value in begun.items()}}
 
 
 def _on_host(trace: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

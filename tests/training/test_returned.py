@@ -1,0 +1,149 @@
+"""What the code of a method returns wrongly is told with the method's name, before anything is recorded."""
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from contrasweep.tuning.errors import NotRepeatable, WrongReturn
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.methods import METHODS
+from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.pretrain import pretrain
+
+Make = Callable[..., Experiment]
+
+
+class Mean(Objective):
+    """A loss of the features; `metrics` are what it reports beside it, `begun` what an epoch begins with."""
+
+    def __init__(self, encoder: Any, metrics: Any, begun: Any) -> None:
+        super().__init__(encoder)
+        self.metrics, self.begun = metrics, begun
+
+    def compute(self, batch: Any, gather: Any) -> Any:
+        loss = gather(self._encode(batch.views), 1).square().mean()
+        return self.metrics(loss) if callable(self.metrics) else (loss, self.metrics)
+
+    def on_epoch_start(self, epoch: int, embed: Callable[[], Tensor]) -> Any:
+        return self.begun
+
+
+Train = Callable[..., list[dict[str, float]]]
+
+
+@pytest.fixture
+def train(experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> Train:
+    """Train a method that reports `metrics`, and return the metrics of its epochs."""
+
+    def run(metrics: Any, begun: Any = None, **changes: Any) -> list[dict[str, float]]:
+        build = changes.pop("build", lambda e, encoder, _: Mean(encoder, metrics, begun or {}))
+        method = replace(METHODS["infonce"], build=build, **{"train_metrics": ("spread",), **changes})
+        monkeypatch.setattr("contrasweep.tuning.training.pretrain.METHODS", {"infonce": method})
+        return [record.metrics for record in pretrain(experiment("infonce"), data=data)]
+
+    return run
+
+
+def test_what_a_method_declares_is_recorded(train: Train) -> None:
+    found = train({"spread": torch.tensor(2.0)})
+    assert found[-1]["train.spread"] == 2
+    assert train({}, {"spread": np.float32(3)})[-1]["train.spread"] == 3
+
+
+SCALAR = torch.tensor(1.0)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ({"spread": 1.0}, "the metric spread of infonce must be a tensor with one number .*, is float"),
+        ({"spread": torch.ones(3)}, r"the metric spread of infonce .*, is Tensor of shape \(3,\)"),
+        (
+            {"other": SCALAR},
+            "infonce reports the metric other: its train_metrics do not name it .they name spread",
+        ),
+        ({"loss": SCALAR}, "reports the metric loss: every run reports another metric of this name"),
+        ({"lr": SCALAR}, "reports the metric lr"),
+        (
+            lambda loss: loss,
+            "compute of Mean must return the loss, a tensor, and a dict of metrics, returned Tensor",
+        ),
+        (lambda loss: (float(loss), {}), "returned a tuple of float, dict"),
+        (lambda loss: (loss.repeat(2), {}), r"the loss of infonce must be .* is Tensor of shape \(2,\)"),
+        (lambda loss: None, "returned NoneType"),
+    ],
+)
+def test_a_step_that_returns_something_else_is_told(train: Train, metrics: Any, told: str) -> None:
+    with pytest.raises(WrongReturn, match=told):
+        train(metrics)
+
+
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [
+        ([1.0], "on_epoch_start of infonce must return its metrics by name, returned list"),
+        ({"spread": "wide"}, "the metric spread of infonce must be a number, is str"),
+        ({"spread": torch.ones(2)}, "the metric spread of infonce must be a number, is Tensor"),
+        ({"loss": 1.0}, "reports the metric loss"),
+    ],
+)
+def test_an_epoch_that_begins_with_something_else_is_told(train: Train, begun: Any, told: str) -> None:
+    with pytest.raises(WrongReturn, match=told):
+        train({}, begun)
+
+
+def test_a_method_that_builds_no_objective_is_told(train: Train) -> None:
+    with pytest.raises(WrongReturn, match="build of infonce must return an Objective, returned NoneType"):
+        train({}, build=lambda e, encoder, _: None)
+
+
+@pytest.mark.parametrize("name", ["loss", "lr", "dropped_fraction", "train.spread", ""])
+def test_a_metric_has_a_name_of_its_own_without_a_prefix(name: str) -> None:
+    with pytest.raises(ValueError, match="train_metrics of infonce: "):
+        replace(METHODS["infonce"], train_metrics=(name,))
+
+
+def test_draws_of_torch_after_the_first_step_are_refused(train: Train) -> None:
+    calls: list[int] = []
+
+    def draws_later(loss: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        calls.append(1)
+        return (loss + torch.rand(()) if len(calls) > 1 else loss), {}
+
+    with pytest.raises(NotRepeatable):
+        train(draws_later)
+    assert len(calls) > 1
+
+
+@pytest.mark.parametrize(("library", "draw"), [("numpy", np.random.rand), ("random", random.random)])
+def test_draws_of_other_libraries_are_a_warning(
+    library: str, draw: Callable[[], float], train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other threads of a process may draw from them, so they end nothing."""
+    with caplog.at_level(logging.WARNING):
+        train({})
+        assert "global generator" not in caplog.text
+        train(lambda loss: (loss + 0 * draw(), {}))
+    assert f"drawn from the global generator of {library} in training" in caplog.text
+
+
+def test_the_objective_of_the_document_trains(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/add-a-method.md").read_text(encoding="utf-8")
+    code = page.partition("test_the_objective_of_the_document_trains -->\n```python\n")[2].partition("```")[0]
+    defined: dict[str, Any] = {}
+    exec(code, defined)
+    monkeypatch.setattr("contrasweep.tuning.training.pretrain.METHODS", {"infonce": defined["METHOD"]})
+    weighted = experiment("infonce").model_copy(update={"hyperparameters": {"weight": 1.0}})
+    *_, last = pretrain(weighted, data=data)
+    assert last.metrics["train.spread"] > 0
