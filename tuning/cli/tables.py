@@ -121,7 +121,11 @@ def table(
         Path | None, typer.Option(help="Plot the scores against the swept parameter (.png, .pdf, .svg).")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Write the scores to this folder, as a small Parquet file.")
+        Path | None,
+        typer.Option(
+            help="Write the scores to this folder, as a small Parquet file; runs of other machines that it "
+            "has stay in it."
+        ),
     ] = None,
     concurrency: Concurrency = None,
     cpus_per_run: Cpus = None,
@@ -157,9 +161,10 @@ def table(
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
+    from contrasweep.tuning.tables.joined import joined, saved_before
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
-    from contrasweep.tuning.tables.results import save_results
+    from contrasweep.tuning.tables.results import TableResults, save_results
     from contrasweep.tuning.tables.verdict import judge_all
 
     if format_ not in FORMATS:
@@ -167,6 +172,7 @@ def table(
     plan = plan_table(
         spec, scale=scale, tune=tune, seeds=seeds, trials=trials, columns=column or (), data_root=data_root
     )
+    saved = saved_before(TableResults(spec, plan.scale, plan.tuned, plan.seeds), save)
     on: dict[str, Any] | None = None
     if (run or dry_run) and plan.studies:
         asked: dict[str, Any]
@@ -196,7 +202,7 @@ def table(
     if save is not None and not found.values:
         warn(f"nothing was measured: {save / found.name}.parquet is not written.")
     elif save is not None:
-        path = save_results(found, save)
+        path = save_results(joined(found, saved), save)
         remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table

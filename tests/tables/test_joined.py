@@ -1,0 +1,80 @@
+"""Runs of one table from several machines meet in one file, and none of them is lost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.joined import joined, saved_before
+from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.results import TableResults, save_results
+from tests.tables.stored import score, store_runs
+
+PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
+
+
+def made(folder: Path, seeds: range) -> TableResults:
+    """The results of a machine that has run these seeds."""
+    return collect(PLAN, StoredRuns(store_runs(PLAN, folder, score, seeds=seeds)))
+
+
+def test_the_seeds_of_two_machines_are_those_of_one(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "one", range(1, 3)), made(tmp_path / "other", range(3, 4))
+    whole = made(tmp_path / "whole", range(1, 4))
+    save_results(one, tmp_path / "kept")
+    found = joined(other, saved_before(other, tmp_path / "kept"))
+    assert [(v.row, v.column, v.seed, v.value) for v in found.values] == [
+        (v.row, v.column, v.seed, v.value) for v in whole.values
+    ]
+    assert found.cells == whole.cells
+    assert found.gaps == {}
+
+
+def test_a_cell_that_only_one_has_stays_and_gaps_say_what_is_missing(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "one", range(1, 2)), made(tmp_path / "other", range(2, 3))
+    alone = replace(other, values=tuple(v for v in other.values if v.row == "infonce"))
+    alone = replace(alone, gaps={("fair-cclk", "acc"): "the data are not here"})
+    found = joined(alone, one)
+    assert {(v.row, v.seed) for v in found.values if v.column == "acc"} == {
+        ("infonce", 1),
+        ("infonce", 2),
+        ("fair-cclk", 1),
+        ("fair-infonce", 1),
+    }
+    assert found.gaps["fair-cclk", "acc"] == "1 of 3 runs done"
+    empty = replace(one, values=())
+    assert joined(replace(alone, values=()), empty).gaps["fair-cclk", "acc"] == "the data are not here"
+
+
+def test_runs_of_other_settings_are_replaced(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "one", range(1, 3)), made(tmp_path / "other", range(3, 4))
+    key = ("infonce", "acc")
+    changed = replace(one.cells[key], settings={**one.cells[key].settings, "epochs": 7})
+    found = joined(other, replace(one, cells={**one.cells, key: changed}))
+    assert {v.seed for v in found.values if (v.row, v.column) == key} == {3}
+    assert {v.seed for v in found.values if v.row == "fair-cclk"} == {1, 2, 3}
+    # A setting that did not exist when the file was written has its default there.
+    younger = replace(
+        one.cells[key], settings={k: v for k, v in one.cells[key].settings.items() if k != "seed"}
+    )
+    assert len(joined(other, replace(one, cells={**one.cells, key: younger})).of(*key)) == 3
+
+
+def test_both_machines_are_named(tmp_path: Path) -> None:
+    one = replace(made(tmp_path / "one", range(1, 3)), provenance={"device": "cpu", "torch": "2.15.0"})
+    other = replace(made(tmp_path / "other", range(3, 4)), provenance={"device": "cuda", "torch": "2.15.0"})
+    found = joined(other, one)
+    assert found.provenance == {"device": "cuda, cpu", "torch": "2.15.0"}
+    assert joined(other, found).provenance == found.provenance
+
+
+def test_a_folder_without_the_form_adds_nothing_and_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    found = made(tmp_path / "one", range(1, 3))
+    assert saved_before(found, None) is saved_before(found, tmp_path) is None
+    assert joined(found, None) is found
+    (tmp_path / f"{found.name}.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match="holds no results of a table"):
+        saved_before(found, tmp_path)
