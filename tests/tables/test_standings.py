@@ -159,6 +159,13 @@ def test_findings_name_what_was_confirmed_and_what_was_not() -> None:
         assert "80.0 without training; the paper prints 84.1 to 86.4" in bullets(said)
 
 
+def test_a_finding_of_too_few_runs_says_how_many_are_needed() -> None:
+    judged = [stored({"infonce": 84.0, "fair-cclk": 88.0}, seeds=3)]
+    stands = standings(judged)
+    said = bullets(findings(stands, judged, scoreboard(stands, judged)))
+    assert f"{BEATS} Undecided (n = 3, 5 are needed)." in said
+
+
 def test_all_claims_in_short() -> None:
     for rows, untrained, told in (
         ({"infonce": 84.0, "fair-cclk": 88.0}, 80.0, "1 is confirmed and none is contradicted."),

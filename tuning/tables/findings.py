@@ -74,8 +74,10 @@ def _told(stand: Standing) -> str:
 def _grounds(stand: Standing, found: Found) -> str:
     verdict = found.verdict
     parts = [f"read in {', '.join(verdict.read_in)}"] if verdict.read_in else []
-    if verdict.p is None:
+    if verdict.seeds is None:
         parts.append("a fact of the data, without runs")
+    elif verdict.p is None:
+        parts.append(f"n = {verdict.seeds}, {FEWEST_SEEDS} are needed")
     elif verdict.status in ("holds", "contradicted"):
         parts.append(f"n = {verdict.seeds}, p {p_text(verdict.p)}")
     if verdict.against:
