@@ -20,7 +20,9 @@ An entry point has the name that users type and leads to an object with the same
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -136,10 +138,10 @@ class Registry(Mapping[str, T], Generic[T]):
                 log.warning("Left out: %s", item)
 
     def _load(self, entry: EntryPoint) -> T:
-        try:
+        if entry.pattern.match(entry.value) is None:
+            raise self._broken(entry, f"its entry point is {entry.value!r}; allowed: MODULE:OBJECT")
+        with self._refusing(entry, entry.value):
             item = entry.load()
-        except Exception as error:
-            raise self._broken(entry, f"{entry.value} fails with {with_plugin_place(error)}") from error
         if not isinstance(item, self._types):
             allowed = " or ".join(f"{one.__name__}" for one in self._types)
             raise self._broken(entry, f"{entry.value} must be {allowed}; it is {type(item).__name__}")
@@ -147,10 +149,28 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._broken(
                 entry, f"its {type(item).__name__} is called {item.name!r}: both names must be the same"
             )
-        try:
+        with self._refusing(entry, f"the check of its {type(item).__name__}", ValueError):
             return self._accept(item)
-        except ValueError as error:
-            raise self._broken(entry, str(error)) from None
+
+    @contextmanager
+    def _refusing(
+        self, entry: EntryPoint, what: str, *reasons: type[Exception]
+    ) -> Generator[None, None, None]:
+        """Raise PluginError for whatever is raised in the block, where the code of a plug-in runs.
+
+        Args:
+            entry: the entry point of the plug-in.
+            what: what fails, if anything else than a reason is raised.
+            reasons: the types of errors whose words are the reason to refuse the plug-in.
+        """
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        # Not Exception alone: a module that calls sys.exit would end every command.
+        except BaseException as error:
+            failed = f"{what} fails with {with_plugin_place(error)}"
+            raise self._broken(entry, str(error) if isinstance(error, reasons) else failed) from error
 
     def _broken(self, entry: EntryPoint, reason: str) -> PluginError:
         distribution = _distribution(entry)
@@ -189,16 +209,17 @@ class PluginPlace:
         distribution: the name of the plug-in's distribution.
         file: the file, from the plug-in's package on.
         line: the number of the line.
-        function: the function that the line belongs to.
+        function: the function that the line belongs to; None for a line that is no Python.
     """
 
     distribution: str
     file: str
     line: int
-    function: str
+    function: str | None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} in {self.function}"
+        place = f"{self.file}:{self.line}"
+        return place if self.function is None else f"{place} in {self.function}"
 
 
 def plugin_place(error: BaseException) -> PluginPlace | None:
@@ -207,9 +228,11 @@ def plugin_place(error: BaseException) -> PluginPlace | None:
     If the error was raised from another one, that one's lines count too. An error that another process has
     sent has no lines.
     """
-    packages = {entry.module.partition(".")[0]: entry for entry in _entries()}
+    packages = {_package(entry): entry for entry in _entries()}
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, SyntaxError) and (unread := _unread_line(cause, packages)) is not None:
+            return unread
         for frame, line in reversed(list(walk_tb(cause.__traceback__))):
             module, code = str(frame.f_globals.get("__name__")), frame.f_code
             entry = packages.get(module.partition(".")[0])
@@ -223,7 +246,8 @@ def plugin_place(error: BaseException) -> PluginPlace | None:
 
 def with_plugin_place(error: BaseException) -> str:
     """Return the type and the text of an error, and the line of a plug-in that it came through, if any."""
-    told, place = f"{type(error).__name__}: {error}", plugin_place(error)
+    place = plugin_place(error)
+    told = _told(error, place)
     return told if place is None else f"{told.removesuffix('.')}, at {place}"
 
 
@@ -232,7 +256,39 @@ def plugin_fault(error: BaseException) -> str | None:
     place = plugin_place(error)
     if place is None:
         return None
-    return f"error in the plug-in {place.distribution}, {place}: {type(error).__name__}: {error}"
+    return f"error in the plug-in {place.distribution}, {place}: {_told(error, place)}"
+
+
+def raised_by_plugin(error: BaseException) -> bool:
+    """Whether the code of a plug-in raised what is no Exception, such as SystemExit, which ends a process.
+
+    The handler of a signal may raise it in the midst of a plug-in's code, as Ray's does to end a worker. The
+    plug-in is not at fault then.
+    """
+    if isinstance(error, KeyboardInterrupt) or plugin_place(error) is None:
+        return False
+    handlers = {getattr(signal.getsignal(one), "__code__", None) for one in signal.valid_signals()}
+    return all(frame.f_code not in handlers for frame, _ in walk_tb(error.__traceback__))
+
+
+def _told(error: BaseException, place: PluginPlace | None) -> str:
+    """Return the type and the text of an error; a SyntaxError leaves the file and the line to its `place`."""
+    if isinstance(error, SyntaxError) and place is not None and place.function is None:
+        return f"{type(error).__name__}: {error.msg}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _unread_line(error: SyntaxError, packages: Mapping[str, EntryPoint]) -> PluginPlace | None:
+    """Return the line of a plug-in that Python could not read; None where it is no plug-in's."""
+    if error.filename is None or error.lineno is None:
+        return None
+    file = Path(error.filename)
+    for package, entry in packages.items():
+        folders, alone = _code_of(package)
+        root = next((one.parent for one in (*folders, *alone) if file == one or one in file.parents), None)
+        if root is not None:
+            return PluginPlace(_distribution(entry), file.relative_to(root).as_posix(), error.lineno, None)
+    return None
 
 
 def _from_package(module: str, file: str) -> str:
@@ -263,7 +319,7 @@ def plugin_sources() -> dict[str, str]:
     packages: dict[str, set[str]] = {}
     for entry in _entries():
         if entry.dist is not None:
-            packages.setdefault(entry.dist.name, set()).add(entry.module.partition(".")[0])
+            packages.setdefault(entry.dist.name, set()).add(_package(entry))
     return {name: _digest(sorted(own)) for name, own in sorted(packages.items())}
 
 
@@ -275,14 +331,19 @@ def distributions_of(names: Collection[str]) -> list[str]:
 def _digest(packages: Iterable[str]) -> str:
     digest = hashlib.blake2b(digest_size=4)
     for package in packages:
-        spec = find_spec(package)
-        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-        alone = [] if spec is None or folders or spec.origin is None else [Path(spec.origin)]
-        files = [file for folder in folders for file in sorted(Path(folder).rglob("*"))]
+        folders, alone = _code_of(package)
+        files = [file for folder in folders for file in sorted(folder.rglob("*"))]
         for file in (*alone, *files):
             if file.suffix in _CODE and file.is_file():
                 digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def _code_of(package: str) -> tuple[list[Path], list[Path]]:
+    """Return the folders of a package, or the file of a module that is alone; none if neither is there."""
+    spec = find_spec(package) if package else None
+    folders = [Path(one) for one in spec.submodule_search_locations or ()] if spec is not None else []
+    return folders, [] if spec is None or folders or spec.origin is None else [Path(spec.origin)]
 
 
 def plugin_names(kind: str) -> list[str]:
@@ -296,6 +357,11 @@ def _entries() -> list[EntryPoint]:
 
 def _group(kind: str) -> str:
     return f"contrasweep.{kind}s"
+
+
+def _package(entry: EntryPoint) -> str:
+    """Return the top package of what an entry point leads to, also where Python cannot parse the latter."""
+    return entry.value.partition(":")[0].partition(".")[0].strip()
 
 
 def _distribution(entry: EntryPoint) -> str:

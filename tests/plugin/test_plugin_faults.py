@@ -1,8 +1,11 @@
 """An error in the code of a plug-in is told with its line, and is no fault of contrasweep."""
 
+import re
+import signal
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,12 +14,17 @@ import pytest
 from installing import write_metadata
 
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import plugin_fault, plugin_place, with_plugin_place
+from contrasweep.plugins import plugin_fault, plugin_place, raised_by_plugin, with_plugin_place
 from contrasweep.tuning.cli.errors import reporting_errors
-from contrasweep.tuning.errors import InputError, TrainingDiverged, WrongReturn
+from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged, WrongReturn
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning.gpu_errors import reason_of
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.ray.trainer import plugin_errors_in_words
+from contrasweep.tuning.store import ResultsStore, open_location, save_study
+from tests.studies import small_plan
 
 TOP = """
 from my_plugin.part import add
@@ -89,6 +97,7 @@ def test_a_trial_that_fails_names_the_line(plugin: ModuleType) -> None:
     assert reason == f"{WORDS}, at my_plugin/part.py:2 in add"
 
 
+LEFT = "error in the plug-in of-mine, my_plugin/__init__.py:8 in calls: SystemExit: 3"
 FAULT = f"error in the plug-in of-mine, my_plugin/part.py:2 in add: {WORDS}"
 
 
@@ -132,6 +141,71 @@ def test_what_a_plugin_returned_wrongly_is_one_line(capsys: pytest.CaptureFixtur
         reporting_errors(train)()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "Error: MyLoss must return a scalar or LossTerms, returned float\n"
+
+
+def leaves(plugin: ModuleType) -> None:
+    """End the process in the midst of a plug-in."""
+    plugin.calls(lambda: sys.exit(3))
+
+
+def test_a_command_that_a_plugin_ends_says_so(plugin: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        reporting_errors(lambda: leaves(plugin))()
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert "Traceback" in said
+    assert said.splitlines()[-1] == f"Error: {LEFT}"
+    with pytest.raises(SystemExit) as others:
+        reporting_errors(lambda: sys.exit(5))()
+    assert others.value.code == 5
+
+
+def test_a_worker_that_a_plugin_ends_says_so(plugin: ModuleType) -> None:
+    with pytest.raises(SweepFailed, match=re.escape(LEFT)), plugin_errors_in_words():
+        leaves(plugin)
+    with pytest.raises(SystemExit), plugin_errors_in_words():
+        sys.exit(5)
+
+
+class LeavesPlugin(DataCache):
+    """Data for which the code of a plug-in ends the process."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        super().__init__()
+        self._leave = leave
+
+    def get(self, experiment: Experiment, data_root: Path | None) -> Prepared:
+        self._leave()
+        raise AssertionError
+
+
+def test_a_trial_that_a_plugin_ends_fails_as_by_any_error(plugin: ModuleType, tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "results")
+    location, record = open_location(tmp_path / "results", writable=True), plan.record()
+    save_study(location, record)
+    values = plan.space.defaults()
+    request = TrialRequest(location, record, 0, plan.experiment_of(values), values)
+    report = Trial(request, LeavesPlugin(lambda: leaves(plugin))).advance()
+    assert report.error == "SystemExit: 3, at my_plugin/__init__.py:8 in calls"
+    (row,) = ResultsStore(location).trials(record.name).to_pylist()
+    assert (row["status"], row["error"]) == ("failed", report.error)
+    # What no plug-in raised, as Ray does to end a worker, ends this process as before.
+    with pytest.raises(SystemExit):
+        Trial(replace(request, trial=1), LeavesPlugin(lambda: sys.exit(1))).advance()
+
+
+def test_a_signal_that_ends_the_process_is_no_fault_of_the_plugin(plugin: ModuleType) -> None:
+    def handler(number: int, frame: object) -> None:
+        sys.exit(1)
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            plugin.calls(lambda: signal.raise_signal(signal.SIGTERM))
+        assert plugin_place(ended.value) is not None
+        assert not raised_by_plugin(ended.value)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_worker_sends_the_line_with_its_error(plugin: ModuleType) -> None:

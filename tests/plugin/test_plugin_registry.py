@@ -29,10 +29,15 @@ from contrasweep.rules import Number
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.methods import Hyperparameter, Method
 
-def method(name="mine", space={"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}):
+class Odd(Number):
+    def check(self, name, value): raise KeyError("odd")
+
+ONE = Hyperparameter("", Number(above=0))
+SPACE = {"tau": {"log": [0.1, 1.0], "default": 0.5}, "optimizer.lr": 0.1}
+
+def method(name="mine", space=SPACE, own={"tau": ONE}):
     return Method(
-        name=name, summary="", paper="", equation="", build=lambda *_: None,
-        hyperparameters={"tau": Hyperparameter("", Number(above=0))},
+        name=name, summary="", paper="", equation="", build=lambda *_: None, hyperparameters=own,
         space=None if space is None else Space.parse(space, "its space"),
     )
 
@@ -123,15 +128,31 @@ def test_a_package_is_read_whole_without_its_import(tmp_path: Path, monkeypatch:
     ("code", "reason"),
     [
         ("raise OSError('no disk')", "my_plugin:METHOD fails with OSError: no disk"),
-        ("raise OSError('no disk.')", "OSError: no disk, at my_plugin.py:13 in <module>. Repair"),
-        ("METHOD = (", "fails with SyntaxError: '(' was never closed (my_plugin.py, line 13). Repair"),
+        ("raise OSError('no disk.')", "OSError: no disk, at my_plugin.py:18 in <module>. Repair"),
+        ("METHOD = (", "fails with SyntaxError: '(' was never closed, at my_plugin.py:18. Repair"),
+        ("import sys; sys.exit(4)", "fails with SystemExit: 4, at my_plugin.py:18 in <module>. Repair"),
         ("import absent_package", "fails with ModuleNotFoundError: No module named 'absent_package'"),
         ("OTHER = method()", "fails with AttributeError"),
         ("METHOD = method", "must be Method; it is function"),
         ("METHOD = method('yours')", "called 'yours'"),
         ("METHOD = method(space=None)", "no search space"),
-        ("METHOD = method(space={'tua': 0.5})", "its space has tua, its hyperparameters are tau"),
-        ("METHOD = method(space={'optimizer.lr': 0.5})", "its space has none, its hyperparameters are tau"),
+        (
+            "METHOD = method(space={'tua': 0.5})",
+            "has other names than it must have. Surplus: 'tua'. Did you mean 'tau'? Missing: 'tau'.",
+        ),
+        ("METHOD = method(space={'optimizer.lr': 0.5})", "have. Missing: 'tau'. It must have all hyperparam"),
+        (
+            "METHOD = method(space={'tau': 0.5, 'optimizer.lrr': 0.5})",
+            "Surplus: 'optimizer.lrr'. Did you mean 'optimizer.lr'? It must have all hyperparameters of mi",
+        ),
+        (
+            "METHOD = method(own={'seed': ONE}, space={'seed': 0})",
+            "'seed' has the name of a setting",
+        ),
+        (
+            "METHOD = method(own={'tau': Hyperparameter('', Odd())})",
+            "the check of its Method fails with KeyError: 'odd', at my_plugin.py:7 in check. Repair",
+        ),
         ("METHOD = method(space={'tau': {'log': [1]}})", "fails with SpaceError: its space: tau"),
         (
             "METHOD = method(space={'tau': {'uniform': [-1.0, 1.0], 'default': 0.5}})",
@@ -148,6 +169,30 @@ def test_a_broken_one_is_named_with_its_distribution(bring: Bring, code: str, re
     assert message.startswith("method 'mine' of the distribution my-plugin cannot be used: ")
     assert reason in message
     assert "pip uninstall my-plugin" in message
+
+
+def test_an_entry_point_that_names_no_object_leaves_out_its_plugin_alone(bring: Bring) -> None:
+    registry = bring("METHOD = method()", {"mine": "my-plugin.METHOD :"})
+    assert "its entry point is 'my-plugin.METHOD :'; allowed: MODULE:OBJECT. Repair" in _refused(registry)
+    assert "my-plugin" in plugin_sources()
+
+
+def test_what_is_no_exception_leaves_out_its_plugin_alone(bring: Bring) -> None:
+    code = "class Stop(BaseException): pass\n\nraise Stop('here')"
+    assert "my_plugin:METHOD fails with Stop: here, at my_plugin.py:20" in _refused(bring(code))
+    interrupted = bring("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        _ = interrupted["infonce"]
+
+
+def test_a_module_that_python_cannot_read_is_named_with_its_folder(bring: Bring, tmp_path: Path) -> None:
+    below = tmp_path / "my-plugin" / "my_package" / "below"
+    below.mkdir(parents=True)
+    (below.parent / "__init__.py").touch()
+    (below / "__init__.py").write_text("one = 1\ntwo = (\n")
+    registry = bring("", {"mine": "my_package.below:METHOD"})
+    told = "fails with SyntaxError: '(' was never closed, at my_package/below/__init__.py:2. Repair"
+    assert told in _refused(registry)
 
 
 def test_a_name_of_ours_is_taken(bring: Bring) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec
 import typer
 from rich.markup import escape
 
-from contrasweep.plugins import plugin_fault
+from contrasweep.plugins import plugin_fault, raised_by_plugin
 from contrasweep.tuning.cli.rendering import plain_console, print_error, remark, telling_logs
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.cli.usage import Command
@@ -62,7 +62,9 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise  # Typer exits as they say; without a word, where the reader of our output left, as `head`.
         except BdbQuit:
             raise  # The user has left a debugger that a `breakpoint()` of a plug-in began.
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 the last handler of the program
+        except BaseException as error:  # the last handler of the program
+            if not isinstance(error, Exception | KeyboardInterrupt) and not raised_by_plugin(error):
+                raise
             go_on = _how_to_go_on(command.__name__, kwargs, error)
             code = _code_of(error)
             of_plugin = plugin_fault(error) if code == FAULT else None

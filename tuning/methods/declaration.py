@@ -1,14 +1,15 @@
 """What a method declares: its name and source, its data needs, its settings. Nothing here imports torch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from contrasweep.names import did_you_mean
 from contrasweep.rules import OneOf, Rule
 from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, TypeName, method_space
 from contrasweep.tuning.errors import told_to_user, unknown_name
-from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.experiment import Experiment, Value, setting_names
 
 ALWAYS_REPORTED = ("loss", "dropped_fraction", "lr")
 """Metrics of training that every run reports, as `train.loss` and so on."""
@@ -98,22 +99,35 @@ class Declaration:
         """Check that a search space and the hyperparameters agree: the same names, types and allowed values.
 
         Raises:
-            ValueError: they do not (InputError where it is a value).
+            ValueError: they do not (InputError where it is a value), or the space has a name besides them
+                that is no setting.
         """
-        settings = Experiment.model_fields
-        own = [one for one in space.parameters if "." not in one.name and one.name not in settings]
-        if {parameter.name for parameter in own} != set(self.hyperparameters):
+        taken = [name for name in self.hyperparameters if name in Experiment.model_fields]
+        if taken:
+            raise ValueError(f"its hyperparameter {taken[0]!r} has the name of a setting: give it another")
+        known = self.known_settings()
+        surplus = [name for name in space.names if name not in known]
+        missing = [name for name in self.hyperparameters if name not in space.names]
+        if surplus or missing:
+            told = [f"Surplus: {name!r}.{did_you_mean(name, known, 'setting')}" for name in surplus]
+            told += [f"Missing: {name!r}." for name in missing]
             raise ValueError(
-                f"{space.origin} has {_listed(p.name for p in own)}, its hyperparameters are "
-                f"{_listed(self.hyperparameters)}: both must be the same"
+                f"{space.origin} has other names than it must have. {' '.join(told)} It must have all "
+                f"hyperparameters of {self.name} ({', '.join(self.hyperparameters) or 'none'}), and may have "
+                "settings"
             )
-        for parameter in own:
+        for parameter in (space[name] for name in self.hyperparameters):
             expected = self.hyperparameters[parameter.name].type
             if parameter.type != expected:
                 given = f"given {parameter.type} values; allowed: {expected} values"
                 raise ValueError(f"{space.origin}: {parameter.name}: {given}")
             with told_to_user(f"{space.origin}: "):
                 self.check_parameter(parameter, space.defaults())
+
+    def known_settings(self) -> list[str]:
+        """Return the names that an experiment of the method has values for: hyperparameters, settings."""
+        any_of_it = Experiment(method=self.name, dataset="any")
+        return list(dict.fromkeys([*self.hyperparameters, *setting_names(any_of_it)]))
 
     def check_parameter(self, parameter: Parameter, others: Mapping[str, Scalar]) -> None:
         """Check that every value which a space has for a hyperparameter is allowed.
@@ -135,7 +149,3 @@ class Declaration:
         """Return what the method needs of the training data with these hyperparameters."""
         of_choices = (self.hyperparameters[name].needs.get(str(v)) for name, v in hyperparameters.items())
         return self.needs | {need for need in of_choices if need is not None}
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

@@ -25,7 +25,7 @@ from contrasweep.search_spaces import (
 from contrasweep.search_spaces.parameters import among
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, unknown_method
 from contrasweep.tuning.errors import Faults, InputError, told_to_user, unknown_name
-from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value, setting_names
+from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value
 
 PROTOCOL = {"epochs": "--epochs", "seed": "--seeds", "validation.": "--set", "probes.": "--set"}
 """Settings by which trials are compared, by how they begin, and the option that sets them for all trials."""
@@ -210,13 +210,12 @@ def pin_values(space: Space, values: Mapping[str, Any]) -> Space:
 
 def known_settings(method: str) -> list[str]:
     """Return the names that `--set` takes: the method's hyperparameters, and dotted paths of settings."""
-    base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))
-    return list(dict.fromkeys([*DECLARED_METHODS[method].hyperparameters, *setting_names(base)]))
+    return DECLARED_METHODS[method].known_settings()
 
 
 _NAMED_OTHERWISE: Final = {
-    "method": "the method is named by itself, as in `contrasweep sweep METHOD`",
-    "dataset": "name the dataset with --data",
+    "method": "`contrasweep sweep METHOD` or the file of `contrasweep train` names it",
+    "dataset": "`contrasweep sweep --data DATASET` or the file of `contrasweep train` names it",
 }
 
 

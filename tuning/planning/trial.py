@@ -15,6 +15,7 @@ from typing import Any, Self
 import torch
 
 from contrasweep.losses import RanksLost
+from contrasweep.plugins import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
@@ -238,7 +239,9 @@ class Trial:
             raise
         except TrainingDiverged as error:
             return self._fail(str(error))
-        except Exception as error:  # any fault of one trial is recorded, and the sweep goes on
+        except BaseException as error:  # any fault of one trial is recorded, and the sweep goes on
+            if not isinstance(error, Exception) and not raised_by_plugin(error):
+                raise
             # Another try would begin from the last checkpoint.
             self._checkpoints.end()
             refuse_result(error, shared=self._request.shares_gpu)

@@ -15,7 +15,7 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import plugin_fault
+from contrasweep.plugins import plugin_fault, raised_by_plugin
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import waiting
@@ -206,8 +206,9 @@ def plugin_errors_in_words() -> Iterator[None]:
         yield
     except (InputError, SweepFailed, TrainingDiverged, RanksLost):
         raise
-    except Exception as error:
-        told = plugin_fault(error)
+    except BaseException as error:
+        of_plugin = isinstance(error, Exception) or raised_by_plugin(error)
+        told = plugin_fault(error) if of_plugin else None
         if told is None:
             raise
         raise SweepFailed(told) from error
