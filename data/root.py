@@ -110,7 +110,7 @@ def _copy_in(root: Path, dataset: str) -> str:
         # `cifar100` is no copy of `cifar10`.
         own = not folder.name.removeprefix(dataset)[:1].isalnum()
         if own and any(any(folder.glob(one)) for one in ("*.parquet", "data/*.parquet")):
-            return f" Or use the images in {folder}: --data hub-parquet:path={folder.name}."
+            return f" Or use the images in {folder}, which are the dataset hub-parquet:path={folder.name}."
     return ""
 
 

@@ -139,7 +139,7 @@ def test_a_copy_of_a_missing_dataset_is_named(tmp_path: Path) -> None:
     for name in ("cifar100-jpeg/train-0.parquet", "cifar10-png/0.png", "cifar10-jpeg/data/train-0.parquet"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
-    said = r"not exist\. Get it .* Or use the images in .*/cifar10-jpeg: --data hub-parquet:path=cifar10-jpeg"
+    said = r"Get it .* Or use the images in .*/cifar10-jpeg, which are the dataset hub-parquet:path=cifar10-"
     with pytest.raises(DatasetMissing, match=said):
         check_available("cifar10", tmp_path)
     with pytest.raises(DatasetMissing) as other:

@@ -33,8 +33,8 @@ def test_what_went_wrong_in_the_work_is_no_wrong_input(error: type[Exception]) -
             "temperature",
             "vicreg has no hyperparameter 'temperature'; it has: invariance_weight, variance_weight",
         ),
-        ("method", "'method' is no setting: the method is named by itself"),
-        ("dataset", "'dataset' is no setting: name the dataset with --data"),
+        ("method", "'method' is no setting: `contrasweep sweep METHOD` or the file of"),
+        ("dataset", "'dataset' is no setting: `contrasweep sweep --data DATASET` or the file of"),
     ],
 )
 def test_a_name_from_elsewhere_is_answered_with_what_there_is_here(name: str, told: str) -> None:
