@@ -8,11 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from contrasweep.plugins import distributions_of, plugin_sources, plugin_versions
+from contrasweep.plugins import distributions_of, plugin_additions, plugin_sources, plugin_versions
 from contrasweep.version import __version__
 
 _SOURCE = " source"
 """Follows the name of a plug-in in the key of its digest."""
+
+_ADDS, _BETWEEN = " adds", ", "
+"""The former follows the name of a plug-in in the key of what it adds, the latter is between these."""
 
 PACKAGES = ("torch", "torchvision", "ray", "optuna", "pyarrow", "scikit-learn", "numpy", "timm")
 
@@ -25,8 +28,8 @@ def origin_of_results() -> dict[str, Any]:
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can change a result, if they are installed.
 
-    Distributions with plug-ins are among them, and digests of their code: while it is written, it changes
-    without a new version.
+    Distributions with plug-ins are among them, with what they add, and digests of their code: while it is
+    written, it changes without a new version.
     """
     versions = {"python": platform.python_version(), "contrasweep": __version__, **_of_plugins()}
     for name in PACKAGES:
@@ -53,6 +56,20 @@ def changed_plugins(versions: Mapping[str, str], names: Collection[str]) -> list
     ]
 
 
+def plugins_by_addition(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the plug-in with its version that added a thing, such as `method dcl`, when a study began.
+
+    Args:
+        versions: those of the study's record. Records of earlier versions do not state what a plug-in adds.
+    """
+    return {
+        thing: f"{name} {versions.get(name, '')}".rstrip()
+        for key, things in versions.items()
+        if (name := key.removesuffix(_ADDS)) != key
+        for thing in things.split(_BETWEEN)
+    }
+
+
 def absent_plugins(versions: Mapping[str, str]) -> list[str]:
     """Return the plug-ins that a study's record states, with their versions, and that are not installed."""
     stated = [key.removesuffix(_SOURCE) for key in versions if key.endswith(_SOURCE)]
@@ -61,7 +78,9 @@ def absent_plugins(versions: Mapping[str, str]) -> list[str]:
 
 
 def _of_plugins() -> dict[str, str]:
-    return {**plugin_versions(), **{f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}}
+    sources = {f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}
+    adds = {f"{name}{_ADDS}": _BETWEEN.join(things) for name, things in plugin_additions().items()}
+    return {**plugin_versions(), **sources, **adds}
 
 
 def git_revision() -> str | None:

@@ -311,6 +311,16 @@ def plugin_versions() -> dict[str, str]:
     return {entry.dist.name: entry.dist.version for entry in _entries() if entry.dist is not None}
 
 
+def plugin_additions() -> dict[str, list[str]]:
+    """Return what every distribution adds, each as its kind and its name, such as `method dcl`."""
+    found: dict[str, list[str]] = {}
+    for kind in KINDS:
+        for entry in entry_points(group=_group(kind)):
+            if entry.dist is not None:
+                found.setdefault(entry.dist.name, []).append(f"{kind} {entry.name}")
+    return found
+
+
 def plugin_sources() -> dict[str, str]:
     """Return a digest of the code of every distribution that adds something of one of the `KINDS`.
 

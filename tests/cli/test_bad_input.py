@@ -181,7 +181,7 @@ def best(tmp_path: Path) -> dict[str, object]:
     """The content of a good best.yaml."""
     experiment = resolve("fair-cclk", "colour-digits", {"epochs": 1, "lam": 0.01})
     selected = SelectedTrial("s", 3, {"lam": 0.01}, experiment, "val.accuracy", 0.9, 0.8, {})
-    content: dict[str, object] = yaml.safe_load(best_yaml(selected))
+    content: dict[str, object] = yaml.safe_load(best_yaml(selected, {}))
     return content
 
 

@@ -46,7 +46,7 @@ def test_damaged_best_files(monkeypatch: pytest.MonkeyPatch, times: int) -> None
         raise SweepFailed("Ray did not start")
 
     monkeypatch.setattr("contrasweep.tuning.ray.cluster.start_ray", not_started)
-    wholes = [best_yaml(_selected(one)) for one in EXPERIMENTS]
+    wholes = [best_yaml(_selected(one), {}) for one in EXPERIMENTS]
     for case in range(CASES * times):
         draws = random_of("best", case)
         content, what = damaged(draws.choice(wholes), draws)

@@ -1,5 +1,6 @@
 """`best.yaml`: written, read back the same, and refused where it cannot be what it says."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ SELECTED = SelectedTrial(
 @pytest.fixture
 def best(tmp_path: Path) -> Path:
     path = tmp_path / "best.yaml"
-    path.write_text(best_yaml(SELECTED))
+    path.write_text(best_yaml(SELECTED, {}))
     return path
 
 
@@ -53,6 +54,20 @@ def test_what_was_written_is_read_back(best: Path) -> None:
     assert config == config_of(SELECTED)
     assert config.experiment.identity() == SELECTED.experiment.identity()
     assert config.experiment.seed == 4
+
+
+def test_the_file_states_its_plugins_and_is_refused_where_they_are_absent(tmp_path: Path) -> None:
+    selected = replace(SELECTED, experiment=SELECTED.experiment.model_copy(update={"method": "mine"}))
+    versions = {"my-plugin": "0.3", "my-plugin adds": "method mine", "other": "1", "other adds": "method its"}
+    path = tmp_path / "best.yaml"
+    path.write_text(best_yaml(selected, versions))
+    assert yaml.safe_load(path.read_text())["plugins"] == {"method mine": "my-plugin 0.3"}
+    assert _refused(path) == (
+        f"{path}: method 'mine' comes from the plug-in my-plugin 0.3, which is not installed here: "
+        "`pip install my-plugin`"
+    )
+    assert _refused(_edit(path, plugins=None)).endswith(" If a plug-in adds it, install its package.")
+    assert "plugins must be names of plug-ins by what they add, given 3" in _refused(_edit(path, plugins=3))
 
 
 def test_the_file_says_how_it_was_selected(best: Path) -> None:

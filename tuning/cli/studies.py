@@ -208,7 +208,7 @@ def best(
         else [trial_of_number(store, study, trial)]
     )
     if output is not None:
-        write_whole(output, best_yaml(selected[0]))
+        write_whole(output, best_yaml(selected[0], store.study(study).versions))
     remark_on_fewer(selected, top)
     if json:
         print_json([selected_content(trial) for trial in selected])

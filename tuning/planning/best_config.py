@@ -12,13 +12,14 @@ from contrasweep.search_spaces import Scalar, read_yaml
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.limits import MOST
+from contrasweep.tuning.planning.plugin_changes import lacking_here, plugins_behind, refuse_absent_behind
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import check_study_name
 from contrasweep.version import __version__
 
-KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment")
-OPTIONAL = ("seeds", "selected")
+KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment", "plugins")
+OPTIONAL = ("seeds", "selected", "plugins")
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ def config_of(selected: SelectedTrial) -> BestConfig:
     return BestConfig(selected.study, selected.trial, selected.values, selected.experiment, selected.seeds)
 
 
-def best_yaml(selected: SelectedTrial) -> str:
-    """Return the text of a best.yaml for a selected trial."""
+def best_yaml(selected: SelectedTrial, versions: Mapping[str, str]) -> str:
+    """Return the text of a best.yaml for a selected trial; `versions` are those of its study's record."""
+    plugins = plugins_behind(selected.experiment, versions)
     content = {
         "contrasweep": __version__,
         "study": selected.study,
@@ -51,6 +53,7 @@ def best_yaml(selected: SelectedTrial) -> str:
         "selected": {"rule": selected.rule, "score": selected.score, "untrained": selected.untrained},
         "values": selected.values,
         "experiment": selected.experiment.model_dump(mode="json"),
+        **({"plugins": plugins} if plugins else {}),
     }
     return yaml.safe_dump(content, sort_keys=False)
 
@@ -85,6 +88,11 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
         )
     with told_to_user(f"{path}: experiment: "):
         experiment = parse_experiment(content["experiment"])
+    with told_to_user(f"{path}: "):
+        refuse_absent_behind(experiment, _plugins(content.get("plugins", {})))
+    # Files of earlier versions do not state the plug-ins.
+    advice = " If a plug-in adds it, install its package." if lacking_here(experiment) else ""
+    with told_to_user(f"{path}: experiment: ", advice):
         check_experiment(experiment, data_root)
     with told_to_user(f"{path}: "):
         study = check_study_name(str(content["study"]))
@@ -109,6 +117,12 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
     return content
+
+
+def _plugins(given: Any) -> Mapping[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(text, str) for one in given.items() for text in one):
+        raise InputError(f"plugins must be names of plug-ins by what they add, given {reprlib.repr(given)}")
+    return given
 
 
 def _whole_number(path: Path, name: str, given: Any, least: int) -> int:

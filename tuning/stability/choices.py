@@ -34,6 +34,7 @@ def write_choices(
     for study in studies:
         # Of paired studies, `study` holds the common trials only: the best of all of them are asked for.
         tried = len(store.trials(study.study))
+        versions = store.study(study.study).versions
         by_number = {one.trial: one for one in best_trials(store, study.study, top=tried)}
         completed = [trial in by_number for trial in study.trial.tolist()]
         select = np.where(completed, study.select, -np.inf)
@@ -45,7 +46,7 @@ def write_choices(
                     "leave their number out of --budgets"
                 )
             selected = _named(by_number[int(study.trial[place])], budget)
-            texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected)
+            texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected, versions)
     for path, text in texts.items():
         write_whole(path, text)
     return list(texts)
