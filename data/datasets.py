@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
@@ -22,6 +23,7 @@ from contrasweep.data.facts import DatasetFacts
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import Options
 from contrasweep.data.own_folders import unknown_dataset
+from contrasweep.data.returned import checked_images, checked_objects
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
@@ -39,15 +41,17 @@ PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 Family = DatasetFamily | TransductiveFamily
 
 
-def _completed(family: Family) -> Family:
-    return with_subset(family) if isinstance(family, DatasetFamily) else family
+def _completed(family: Family, *, of_plugin: bool = False) -> Family:
+    if isinstance(family, DatasetFamily):
+        return with_subset(checked_images(family, of_plugin=of_plugin))
+    return checked_objects(family, of_plugin=of_plugin)
 
 
 DATASETS: Mapping[str, Family] = Registry[Family](
     "dataset",
-    lambda: [*map(with_subset, FAMILIES), *TRANSDUCTIVE_FAMILIES],
+    lambda: [*map(_completed, FAMILIES), *map(_completed, TRANSDUCTIVE_FAMILIES)],
     (DatasetFamily, TransductiveFamily),
-    accept=_completed,
+    accept=partial(_completed, of_plugin=True),
 )
 """Our own families of datasets and those of plug-ins, by name; `dataset_spec` gives the facts of a member."""
 

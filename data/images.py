@@ -12,6 +12,10 @@ UNLABELLED = -1
 """The label of an unlabelled image. Only pretraining uses such images, never a probe or a split."""
 
 
+class WrongTensors(ValueError):
+    """Tensors cannot be images or objects with labels; the message says what is given and what is allowed."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
     """One split of a dataset, on one device; only the pixels may stay on disk.
@@ -26,7 +30,7 @@ class LabelledImages:
             accuracy averages over them; training does not use them.
 
     Raises:
-        ValueError: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
+        WrongTensors: a tensor has the wrong type or shape, the lengths differ, or the devices differ.
     """
 
     images: Images
@@ -36,7 +40,7 @@ class LabelledImages:
     groupings: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.images, Tensor):
+        if not isinstance(self.images, StreamedImages):
             _require("images", self.images, torch.uint8, "(N, C, H, W)", (4,))
         _require("labels", self.labels, torch.int64, "(N,) or (N, c)", (1, 2))
         named: dict[str, Images] = {"images": self.images, "labels": self.labels}
@@ -51,10 +55,10 @@ class LabelledImages:
                 named[name] = tensor
         if len({len(tensor) for tensor in named.values()}) > 1:
             lengths = ", ".join(f"{len(tensor)} {name}" for name, tensor in named.items())
-            raise ValueError(f"one row for each image is needed, got {lengths}")
+            raise WrongTensors(f"one row for each image is needed, got {lengths}")
         if len({tensor.device for tensor in named.values()}) > 1:
             devices = ", ".join(f"{name} on {tensor.device}" for name, tensor in named.items())
-            raise ValueError(f"all tensors of a split live on one device, got {devices}")
+            raise WrongTensors(f"all tensors of a split live on one device, got {devices}")
 
     def __len__(self) -> int:
         return len(self.images)
@@ -122,6 +126,8 @@ def checked_rows(index: Tensor | Sequence[int], size: int, device: torch.device)
     return rows.to(device)
 
 
-def _require(name: str, tensor: Tensor, dtype: torch.dtype, shape: str, dimensions: tuple[int, ...]) -> None:
+def _require(name: str, tensor: object, dtype: torch.dtype, shape: str, dimensions: tuple[int, ...]) -> None:
+    if not isinstance(tensor, Tensor):
+        raise WrongTensors(f"{name} must be a tensor, {dtype} {shape}, got {type(tensor).__name__}")
     if tensor.dtype != dtype or tensor.dim() not in dimensions:
-        raise ValueError(f"{name} must be {dtype} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
+        raise WrongTensors(f"{name} must be {dtype} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.facts import TransductiveSpec
-from contrasweep.data.images import checked_rows
+from contrasweep.data.images import WrongTensors, checked_rows
 from contrasweep.data.options import DatasetOption, Options, OptionsInName, OptionValue
 from contrasweep.data.seeds import torch_generator
 
@@ -29,8 +29,8 @@ class MultiView:
             hidden.
 
     Raises:
-        ValueError: there is no view, a tensor has the wrong type, shape or values, the lengths differ, or the
-            devices differ.
+        WrongTensors: there is no view, a tensor has the wrong type, shape or values, the lengths differ, or
+            the devices differ.
     """
 
     views: tuple[Tensor, ...]
@@ -38,22 +38,22 @@ class MultiView:
 
     def __post_init__(self) -> None:
         if not self.views:
-            raise ValueError("at least one view is needed, got none")
+            raise WrongTensors("at least one view is needed, got none")
         named = {f"view {position}": view for position, view in enumerate(self.views, start=1)}
         for name, view in named.items():
             is_image = view.dtype == torch.uint8 and view.dim() == 4
             if not is_image and (view.dtype != torch.float32 or view.dim() < 2):
                 given = f"{view.dtype} {tuple(view.shape)}"
-                raise ValueError(f"{name} must be float32 (N, ...) or uint8 (N, C, H, W), got {given}")
+                raise WrongTensors(f"{name} must be float32 (N, ...) or uint8 (N, C, H, W), got {given}")
         if self.labels is not None:
             _require_labels(self.labels)
             named["labels"] = self.labels
         if len({len(tensor) for tensor in named.values()}) > 1:
             lengths = ", ".join(f"{len(tensor)} of {name}" for name, tensor in named.items())
-            raise ValueError(f"one row for each object is needed, got {lengths}")
+            raise WrongTensors(f"one row for each object is needed, got {lengths}")
         if len({tensor.device for tensor in named.values()}) > 1:
             devices = ", ".join(f"{name} on {tensor.device}" for name, tensor in named.items())
-            raise ValueError(f"all tensors of a set live on one device, got {devices}")
+            raise WrongTensors(f"all tensors of a set live on one device, got {devices}")
 
     def __len__(self) -> int:
         return len(self.views[0])
@@ -85,10 +85,12 @@ class MultiView:
 
 def _require_labels(labels: Tensor) -> None:
     if labels.dtype != torch.int64 or labels.dim() not in (1, 2):
-        raise ValueError(f"labels must be int64 (N,) or (N, c), got {labels.dtype} {tuple(labels.shape)}")
+        raise WrongTensors(f"labels must be int64 (N,) or (N, c), got {labels.dtype} {tuple(labels.shape)}")
     # Data is read on the CPU. To look at it again elsewhere would make the host wait.
     if labels.dim() == 2 and labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1)).all()):
-        raise ValueError(f"columns of labels must hold 0 and 1, got {int(labels.min())}..{int(labels.max())}")
+        raise WrongTensors(
+            f"columns of labels must hold 0 and 1, got {int(labels.min())}..{int(labels.max())}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrasweep.names import unknown
 from contrasweep.plugins import PluginError
+from contrasweep.plugins import WrongReturn as WrongReturn  # told here with the other errors
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -37,10 +38,6 @@ class GpuFault(SweepFailed):
 
 class SharedGpuFull(SweepFailed):
     """Memory ran out on a GPU that other trials use too; alone, the trial may have enough."""
-
-
-class WrongReturn(TypeError):
-    """The code of a plug-in returned what cannot be used; the message names it and says what to return."""
 
 
 class NotRepeatable(RuntimeError):

@@ -45,6 +45,10 @@ class PluginError(ValueError):
     """A distribution has an unusable entry point; the message names it, the distribution and the reason."""
 
 
+class WrongReturn(TypeError):
+    """The code of a plug-in returned what cannot be used; the message names it and says what to return."""
+
+
 class Named(Protocol):
     """An object with a name, which is what users type."""
 
@@ -336,6 +340,12 @@ def plugin_sources() -> dict[str, str]:
 def distributions_of(names: Collection[str]) -> list[str]:
     """Return the distributions that add methods, encoders, datasets, samplers or metrics of these names."""
     return sorted({entry.dist.name for entry in _entries() if entry.dist is not None and entry.name in names})
+
+
+def distribution_of(kind: str, name: str) -> str | None:
+    """Return the distribution that adds the object of one kind with this name; None if it is our own."""
+    found = [entry for entry in entry_points(group=_group(kind)) if entry.name == name]
+    return _distribution(found[0]) if found else None
 
 
 def _digest(packages: Iterable[str]) -> str:

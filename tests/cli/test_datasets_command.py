@@ -62,7 +62,8 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
 
 def test_a_program_gets_each_fact_in_a_column_of_its_own(run: Run) -> None:
     head, *lines = (line.split("\t") for line in run("datasets").stdout.splitlines())
-    assert head == ["dataset", "train", "test", "there", "what it is", "condition", "licence", "options"]
+    names = ["dataset", "train", "test", "there", "what it is", "condition", "licence", "options"]
+    assert head == [*names, "cannot be used"]
     assert {len(line) for line in lines} == {len(head)}
     rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
     known = {row["dataset"]: row for row in json.loads(run("datasets", "--json").stdout)}

@@ -18,6 +18,7 @@ from contrasweep.data import (
     inspect_dataset,
 )
 from contrasweep.data.options import Options
+from contrasweep.data.returned import checked_images
 from contrasweep.data.spec import Split
 
 HUB = "hub-parquet:path=set"
@@ -92,13 +93,13 @@ def test_published_checksums_and_counts_are_compared(tmp_path: Path, monkeypatch
     listed = {
         "right": _family("file", right, images=1438),
         "wrong": _family("file", "0" * 32, images=1438),
-        "few": _family("file", right, images=1437),
+        "few": checked_images(_family("file", right, images=1437)),
     }
     monkeypatch.setattr(datasets, "DATASETS", MappingProxyType(listed))
     assert inspect_dataset("right", tmp_path).checksums == ("file",)
     with pytest.raises(DatasetDamaged, match=f"file has the MD5 {right}, published is 0000"):
         inspect_dataset("wrong", tmp_path)
-    with pytest.raises(DatasetDamaged, match="train split holds 1,438 images, expected 1,437"):
+    with pytest.raises(DatasetDamaged, match="train split has 1,438 images; allowed: 1,437, its train_size"):
         inspect_dataset("few", tmp_path)
 
 

@@ -20,6 +20,7 @@ from contrasweep.data.sources import cub
 
 PRESENT = np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0], [1, 1, 1]])
 TRAINING = (1, 1, 1, 1, 0, 0)
+SMALL = "cub:size=8,attributes=3"
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_published_split_has_its_images_species_and_attributes(root: Path) -> None:
     check_available("cub", root)
-    train, test = load_training("cub:size=8", root).train, load_test("cub:size=8", root)
+    train, test = load_training(SMALL, root).train, load_test(SMALL, root)
     assert train.labels.tolist() == [0, 1, 0, 1]
     assert test.labels.tolist() == [0, 1]
     assert train.condition is not None
@@ -59,9 +60,9 @@ def test_the_facts_are_known_without_the_files(tmp_path: Path) -> None:
 
 
 def test_it_can_be_streamed(root: Path) -> None:
-    streamed = load_training("cub:size=8", root, placement="stream").train.images
+    streamed = load_training(SMALL, root, placement="stream").train.images
     assert isinstance(streamed, StreamedImages)
-    assert torch.equal(streamed[torch.tensor([3, 0])], load_training("cub:size=8", root).train.pixels[[3, 0]])
+    assert torch.equal(streamed[torch.tensor([3, 0])], load_training(SMALL, root).train.pixels[[3, 0]])
 
 
 def test_missing_files_are_named(root: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from contrasweep.data import (
     load_test,
     load_training,
 )
+from contrasweep.data.sources import HUB_PARQUET
 
 LEVELS = torch.stack([torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in range(14)])
 IMAGES = [encoded(image.permute(1, 2, 0).numpy()) for image in LEVELS]
@@ -314,10 +315,8 @@ def test_training_opens_no_test_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "set/test-00000-of-00001.parquet").write_bytes(b"")
     with pytest.raises(DatasetDamaged):
         check_available(name, tmp_path)
-    from contrasweep.data.datasets import parse_dataset
-
-    family, options = parse_dataset(name)
-    assert len(family.read(tmp_path, "train", options)) == 10
+    options = HUB_PARQUET.parse(name.removeprefix("hub-parquet:"))
+    assert len(HUB_PARQUET.read(tmp_path, "train", options)) == 10
     assert opened == [6, 4]
 
 

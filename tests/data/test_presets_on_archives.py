@@ -78,11 +78,11 @@ Write = Callable[[Path, pytest.MonkeyPatch], None]
 SMALL = {"encoder.name": "small-conv", "batch_size": 4}
 OTHERS: list[tuple[str, str, Write, dict[str, Any]]] = [
     ("cl-infonce", "ut-zappos50k:size=16", _zappos, {**SMALL, "views.size": 16}),
-    ("cl-infonce", "cub:size=16", _cub, SMALL),
+    ("cl-infonce", "cub:size=16,attributes=9", _cub, SMALL),
     ("cl-infonce", "wider-attribute:size=16", _wider, SMALL),
     ("cl-infonce", "imagenet100:size=16", _imagenet100, {**SMALL, "clusters": 3}),
     ("weaklysup-cclk", "ut-zappos50k:size=16", _zappos, {**SMALL, "views.size": 16}),
-    ("weaklysup-cclk", "cub:size=16", _cub, SMALL),
+    ("weaklysup-cclk", "cub:size=16,attributes=9", _cub, SMALL),
     ("weaklysup-cclk", "imagenet100:size=16,condition=clip.npy", _imagenet100, SMALL),
     ("weaklysup-infonce", "imagenet100:size=16,condition=clip.npy", _imagenet100, {**SMALL, "clusters": 2}),
     ("hardneg-cclk", "imagenet100:size=16", _imagenet100, SMALL),

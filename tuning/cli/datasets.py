@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contrasweep.plugins import WrongReturn, plugin_fault
 from contrasweep.tuning.cli.columns import Note, Row
 from contrasweep.tuning.cli.completion import complete_datasets
 from contrasweep.tuning.cli.errors import add_command, reporting_errors
 from contrasweep.tuning.cli.options import AsJson, DataRoot
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, tell
 from contrasweep.tuning.cli.usage import Group
+from contrasweep.tuning.errors import one_line
 
 if TYPE_CHECKING:
     from contrasweep.data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
@@ -23,6 +25,9 @@ Name = Annotated[
     ),
 ]
 EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image instead of one per split.")]
+
+UNUSABLE = "cannot be used"
+"""What a list of datasets says of one whose plug-in is faulty: the fault, and the line of the plug-in."""
 
 _MOST_CLASSES = 20
 
@@ -79,37 +84,43 @@ add_command(app, check)
 
 
 def _row(family: "DatasetFamily | TransductiveFamily", data_root: Path | None) -> dict[str, Any]:
-    from contrasweep.data import dataset_spec
-
     name = family.form if family.needs_options else family.name
-    facts: dict[str, Any] = dict.fromkeys(("train", "test", "condition", "licence", "there"))
-    if not family.needs_options:
-        spec = dataset_spec(name, data_root)
-        facts |= {"train": spec.train_size, "test": spec.test_size, "condition": spec.condition_name}
-        facts |= {"licence": spec.licence, "there": _there(name, data_root)}
+    seen = {} if family.needs_options else _seen(name, data_root)
+    facts = {key: seen.get(key) for key in ("train", "test", "condition", "licence", "there", UNUSABLE)}
     options = {option: one.summary for option, one in family.options.items()}
     return {"dataset": name, "what it is": family.description, **facts, "options": options}
 
 
 def _shown(row: Mapping[str, Any]) -> Row:
     """Return a dataset as a row: what it is and its options are texts below it."""
-    longer = {"what it is", "options", "condition", "licence"}
+    longer = {"what it is", "options", "condition", "licence", UNUSABLE}
     notes = [Note("what it is", row["what it is"], named=False)]
     notes += [Note(name, row[name]) for name in ("condition", "licence")]
-    notes.append(Note("options", ", ".join(row["options"]) or None))
+    notes += [Note("options", ", ".join(row["options"]) or None), Note(UNUSABLE, row[UNUSABLE])]
     return Row({name: value for name, value in row.items() if name not in longer}, notes=notes)
 
 
-def _there(name: str, data_root: Path | None) -> str:
-    from contrasweep.data import DatasetDamaged, DatasetMissing, check_available
+def _seen(name: str, data_root: Path | None) -> dict[str, Any]:
+    """Return the facts of a dataset, and whether its files are there; of a faulty plug-in, the fault."""
+    from contrasweep.data import DatasetDamaged, DatasetMissing, check_available, dataset_spec
 
+    seen: dict[str, Any] = {}
     try:
+        spec = dataset_spec(name, data_root)
+        seen |= {"train": spec.train_size, "test": spec.test_size}
+        seen |= {"condition": spec.condition_name, "licence": spec.licence}
         check_available(name, data_root)
     except DatasetDamaged:
-        return "damaged"
+        return {**seen, "there": "damaged"}
     except DatasetMissing:
-        return "no"
-    return "yes"
+        return {**seen, "there": "no"}
+    except Exception as error:
+        # The other datasets are listed all the same. What no plug-in is to blame for is our own fault.
+        told = str(error) if isinstance(error, WrongReturn) else plugin_fault(error)
+        if told is None:
+            raise
+        return {**seen, UNUSABLE: one_line(told)}
+    return {**seen, "there": "yes"}
 
 
 def _content(report: "DatasetReport") -> dict[str, Any]:
