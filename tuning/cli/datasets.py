@@ -43,8 +43,11 @@ def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = 
         return
     remark("Looking for the files of the datasets ...")
     from contrasweep.data import DATASETS
+    from contrasweep.data.root import data_root as folder_of_data
 
-    rows = [_row(family, data_root) for family in DATASETS.values()]
+    # A folder that cannot be is the user's mistake, not a dataset that is missing.
+    folder = folder_of_data(data_root)
+    rows = [_row(family, folder) for family in DATASETS.values()]
     if json:
         print_json(rows)
         return
