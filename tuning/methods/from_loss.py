@@ -22,7 +22,7 @@ from contrasweep.tuning.methods.method import (
     with_projection_head,
 )
 from contrasweep.tuning.objectives.batches import Feed, image_feed
-from contrasweep.tuning.objectives.objective import Batch, Objective
+from contrasweep.tuning.objectives.objective import Batch, Objective, with_shape
 from contrasweep.tuning.objectives.prepared import PreparedData
 
 VIEWS = "views"
@@ -152,10 +152,8 @@ class LossOfBatch(nn.Module):
         result = compute(views, **given)
         if isinstance(result, LossTerms) or (isinstance(result, Tensor) and result.dim() == 0):
             return result
-        shape = f" of shape {tuple(result.shape)}" if isinstance(result, Tensor) else ""
         raise WrongReturn(
-            f"{type(self.loss).__name__} must return a scalar or LossTerms, "
-            f"returned {type(result).__name__}{shape}"
+            f"{type(self.loss).__name__} must return a scalar or LossTerms, returned {with_shape(result)}"
         )
 
 

@@ -30,6 +30,12 @@ def of_every_image(loss: Tensor, metrics: Metrics) -> tuple[Tensor, Metrics]:
     return loss, {"dropped_fraction": dropped, **detached}
 
 
+def with_shape(returned: object) -> str:
+    """Return the name of a value's type, and of a tensor the shape too, for messages."""
+    shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
+    return f"{type(returned).__name__}{shape}"
+
+
 def _kind(returned: object) -> str:
     if not isinstance(returned, tuple):
         return type(returned).__name__

@@ -16,7 +16,7 @@ from contrasweep.tuning.catalogue.declared import (
     DECLARED_METHODS,
     DECLARED_SAMPLERS,
 )
-from contrasweep.tuning.errors import Faults, InputError, told_to_user
+from contrasweep.tuning.errors import InputError, in_one, told_to_user
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods.added_metrics import ADDED_METRICS
 from contrasweep.tuning.provenance import absent_plugins, changed_plugins, plugins_by_addition
@@ -94,18 +94,18 @@ def _refuse(lacking: Sequence[tuple[str, str]], added: Mapping[str, str], absent
         added: the plug-ins by what they added.
         absent: where a record does not state what they added, the plug-ins that were there and are not here.
     """
-    faults = Faults()
+    faults = []
     for kind, name in lacking:
         whose = added.get(f"{kind} {name}") or (absent[0] if len(absent) == 1 else "")
-        with faults.noted():
-            if whose:
-                raise InputError(_where_from(f"{kind} {name!r}", whose))
-            if absent:
-                raise InputError(
-                    f"{kind} {name!r} comes from a plug-in that is not installed here; when the study began, "
-                    f"there were {few(absent)}"
-                )
-    faults.tell()
+        if whose:
+            faults.append(_where_from(f"{kind} {name!r}", whose))
+        elif absent:
+            faults.append(
+                f"{kind} {name!r} comes from a plug-in that is not installed here; when the study began, "
+                f"there were {few(absent)}"
+            )
+    if faults:
+        raise InputError(in_one(faults))
 
 
 def _where_from(what: str, whose: str) -> str:

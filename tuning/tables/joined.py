@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from contrasweep.tuning.tables.results import CellInfo, Key, RunValue, TableResults, read_results
+from contrasweep.tuning.tables.results import CellInfo, Key, TableResults, read_results
+from contrasweep.tuning.tables.runs import by_cell
 
 
 def saved_before(planned: TableResults, folder: Path | None) -> TableResults | None:
@@ -25,27 +26,20 @@ def joined(found: TableResults, saved: TableResults | None) -> TableResults:
     """
     if saved is None:
         return found
-    here, there = _by_cell(found), _by_cell(saved)
+    here, there = by_cell(found.values), by_cell(saved.values)
     cells, values = dict(found.cells), list(found.values)
     for key, runs in there.items():
         if key not in here:
             cells[key] = saved.cells[key]
         elif not _same(found.cells[key], saved.cells[key]):
             continue
-        known = {run.seed for run in here.get(key, ())}
-        values += [run for run in runs if run.seed not in known]
+        known = here.get(key, {})
+        values += [run for seed, run in runs.items() if seed not in known]
     place = {key: number for number, key in enumerate(_places(found))}
     values.sort(key=lambda run: (place.get((run.row, run.column), len(place)), run.seed or 0))
     seeds = max(found.seeds, saved.seeds)
     whole = replace(found, seeds=seeds, values=tuple(values), cells=cells)
     return replace(whole, gaps=_gaps(whole, saved), provenance=_both(found.provenance, saved.provenance))
-
-
-def _by_cell(results: TableResults) -> dict[Key, list[RunValue]]:
-    runs: dict[Key, list[RunValue]] = {}
-    for run in results.values:
-        runs.setdefault((run.row, run.column), []).append(run)
-    return runs
 
 
 def _places(results: TableResults) -> list[Key]:
@@ -62,7 +56,7 @@ def _same(one: CellInfo, other: CellInfo) -> bool:
 
 
 def _gaps(whole: TableResults, saved: TableResults) -> dict[Key, str]:
-    runs = _by_cell(whole)
+    runs = by_cell(whole.values)
     gaps = {}
     for key, why in {**saved.gaps, **whole.gaps}.items():
         done = len(runs.get(key, ()))

@@ -6,7 +6,7 @@ import torch
 
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.methods.declaration import ALWAYS_REPORTED, Declaration
-from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.objectives.objective import Objective, with_shape
 
 
 def objective_of(method: Declaration, built: object) -> Objective:
@@ -28,11 +28,10 @@ def refuse_unusable_step(method: Declaration, loss: object, metrics: Mapping[str
     """
     for name, value in (("loss", loss), *metrics.items()):
         if not isinstance(value, torch.Tensor) or value.dim():
-            shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
             what = "the loss" if value is loss else f"the metric {name}"
             raise WrongReturn(
                 f"{what} of {method.name} must be a tensor with one number and no dimension, "
-                f"is {type(value).__name__}{shape}"
+                f"is {with_shape(value)}"
             )
     refuse_undeclared(method, metrics)
 
