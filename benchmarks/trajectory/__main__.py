@@ -7,7 +7,7 @@ scores are those of the table. Nothing is selected by them, so the test images m
 
 Each run has two files in FOLDER: its scores (Parquet, a row an epoch) and its state, with which the same
 command goes on where it was killed. The state is removed when the run has ended. `benchmarks.trajectory.page`
-shows the scores of several such folders.
+shows the scores of several such folders. A run may go on on another device than the one on which it began.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.files import write_whole, written_whole
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.tables.plan import SCALES, plan_table
+from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import fitted_scores
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
@@ -128,6 +129,7 @@ def main() -> None:
     parser.add_argument("--at", type=int, nargs="*", default=[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--device", default=AUTO, help="auto (a GPU if there is one), cpu or cuda")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     torch.set_num_threads(1)
@@ -136,7 +138,7 @@ def main() -> None:
     for run in _runs(given):
         name = run.experiment.dataset
         if name not in prepared:
-            data = prepare_data(run.experiment, None, torch.device("cpu"))
+            data = prepare_data(run.experiment, None, torch.device(device_for(given.device)))
             prepared[name] = data, data.test_data(load_test(name))
         go_on(run, *prepared[name], given.at)
 
