@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from benchmarks.gpu import made_up
 from benchmarks.gpu.findings import Findings, Limit, Place
-from contrasweep.data import RandomViews, clustering_accuracy, kmeans_clusters, torch_generator
+from contrasweep.data import RandomViews, kmeans_clusters, torch_generator
 from contrasweep.models import accuracy, fit_knn, fit_logistic, fit_ridge, one_hot
 
 MIB = 2**20
@@ -18,6 +19,11 @@ LONGEST = 30.0
 
 RIGHT = 0.95
 """The share of made-up rows that a classifier gets right: their classes lie apart."""
+
+EXPLAINED = 0.8
+"""The share of what the classes explain (sum of squares) that as many clusters explain. Random groups have 0;
+merging two classes and splitting a third, as most starts of k-means do in so many dimensions, costs 0.11.
+"""
 
 ALL_VIEWS: dict[str, Any] = {
     "brightness": 0.4,
@@ -42,7 +48,10 @@ def views_of(count: int, stored: int, size: int, place: Place) -> Callable[[], f
 
 
 def jobs(place: Place) -> dict[str, Callable[[], float]]:
-    """Return what is measured by name; each job returns the share of rows that came out right."""
+    """Return what is measured by name; each job returns the share that came out right.
+
+    This is a share of rows, but for k-means into as many clusters as there are classes, see `EXPLAINED`.
+    """
     rows, queries = place.sized(50_000, 500), place.sized(10_000, 100)
     width, clusters = place.sized(2048, 32), place.sized(1000, 20)
     known, labels = made_up.features(rows + queries, width, place.device)
@@ -53,8 +62,8 @@ def jobs(place: Place) -> dict[str, Callable[[], float]]:
         return lambda: float(accuracy(fit(), *held_out))
 
     def one_a_class() -> float:
-        found = kmeans_clusters(train[0], made_up.CLASSES, 0, starts=3)
-        return float(clustering_accuracy(found, train[1].cpu()))
+        found = kmeans_clusters(train[0], made_up.CLASSES, 0, starts=3).to(train[0].device)
+        return explained(train[0], found) / explained(train[0], train[1])
 
     def many_clusters() -> float:
         found = kmeans_clusters(train[0][:, :few], clusters, 0, starts=1, iterations=20)
@@ -72,6 +81,13 @@ def jobs(place: Place) -> dict[str, Callable[[], float]]:
     }
 
 
+def explained(rows: Tensor, groups: Tensor) -> float:
+    """Return the sum of squares of rows `(N, D)` around their mean, less that around the means of groups."""
+    members = one_hot(groups, int(groups.max()) + 1).to(rows)
+    means = members.T @ (rows - rows.mean(dim=0)) / members.sum(dim=0).clamp(min=1)[:, None]
+    return float((members.sum(dim=0) * means.square().sum(dim=1)).sum())
+
+
 def at_size(place: Place) -> Findings:
     """Measure each job's second run, which has no start-up in it."""
     seconds, memory, right = {}, {}, {}
@@ -82,9 +98,11 @@ def at_size(place: Place) -> Findings:
         right[name] = job()
         seconds[name] = time.perf_counter() - started
         memory[name] = _peak(place)
+    clusters = [name for name in right if name.startswith(f"k-means, {made_up.CLASSES} of")]
     figures = {
         "longest, s": max(seconds.values()),
-        "smallest share that is right": min(right.values()),
+        "smallest share that is right": min(share for name, share in right.items() if name not in clusters),
+        "smallest share that clusters explain": min(right[name] for name in clusters),
         "seconds": seconds,
         "peak memory, MiB" if place.on_gpu else "peak memory of the process so far, MiB": memory,
         "share that is right": right,
@@ -97,6 +115,7 @@ def at_size(place: Place) -> Findings:
         [
             Limit("longest, s", "at most", LONGEST, judged=not place.dry_run),
             Limit("smallest share that is right", "at least", RIGHT),
+            Limit("smallest share that clusters explain", "at least", EXPLAINED),
         ],
     )
 

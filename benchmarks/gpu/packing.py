@@ -69,6 +69,8 @@ def epochs_a_minute(counts: Sequence[int], place: Place, changes: Mapping[str, s
             _started(number, counts, Path(folder), place, images, changes) for number in range(max(counts))
         ]
         try:
+            # All have started before the first round: until then, those of later rounds take cores too.
+            _wait_for(Path(folder), "ready-*", max(counts), started)
             found = {}
             for count in counts:
                 _wait_for(Path(folder), f"ready-{count}-*", count, started)

@@ -1,5 +1,6 @@
 """What torch's profiler sees of training steps: copies, synchronisations, launches, and where time goes."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -174,10 +175,16 @@ def _written(watch: Watched, place: Place) -> Findings:
     }
     return Findings(
         f"{figures['milliseconds a step']:.1f} ms a step, {total / wall:.0%} of it in kernels, "
-        f"{times[first] / total:.0%} of that in {first}; trace.json.gz, top-ten.txt",
+        f"{times[first] / total:.0%} of that in {short(first)}; trace.json.gz, top-ten.txt",
         figures,
         [Limit("trace, bytes", "at least", 1), Limit("share of the time in kernels", "at least", 1e-3)],
     )
+
+
+def short(kernel: str) -> str:
+    """Return the bare name of a C++ kernel: without its result, namespaces, template values and arguments."""
+    named = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", named)[0].rpartition("::")[2]
 
 
 def _times(averages: Any, order: str, place: Place) -> dict[str, float]:

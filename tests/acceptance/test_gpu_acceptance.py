@@ -164,11 +164,18 @@ def test_the_document_has_every_part_and_the_limits_of_the_script() -> None:
         assert f"{tolerance:g}".replace("1e-05", "1e-5") in text
 
 
-def test_the_document_shows_the_records_of_the_gpu_that_it_names() -> None:
-    records = json.loads((ROOT / "docs/gpu-h100.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("gpu", ["h100", "h200"])
+def test_the_document_shows_the_records_of_the_gpus_that_it_names(gpu: str) -> None:
+    records = json.loads((ROOT / f"docs/gpu-{gpu}.json").read_text(encoding="utf-8"))
     shown = f"{gpu_acceptance.title(records)}\n{gpu_acceptance.table(records)}"
     assert f"```text\n{shown}\n```" in (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
-    assert all(one["ok"] and not one["dry_run"] for one in records)
+    assert not any(one["dry_run"] for one in records)
+    assert gpu.upper() in records[0]["device"]
+
+
+def test_every_part_has_run_on_a_gpu() -> None:
+    ran = [one["part"] for file in ROOT.glob("docs/gpu-*.json") for one in json.loads(file.read_text())]
+    assert sorted(ran) == sorted(part.name for part in PARTS)
 
 
 # Parts.
@@ -211,6 +218,25 @@ def test_the_jobs_at_size_get_their_made_up_classes_right(place: Place) -> None:
     record = of(at_size.at_size, place)
     assert record["ok"] is True, record
     assert min(record["figures"]["share that is right"].values()) >= at_size.RIGHT
+
+
+def test_random_groups_explain_nothing_and_the_classes_all(place: Place) -> None:
+    rows, classes = at_size.made_up.features(2000, 32, place.device)
+    shuffled = classes[torch.randperm(len(classes), generator=torch.Generator().manual_seed(0))]
+    whole = at_size.explained(rows, classes)
+    assert at_size.explained(rows, shuffled) < 0.02 * whole
+    merged = torch.where(classes == 1, 0, classes)
+    assert 0.7 * whole < at_size.explained(rows, merged) < 0.97 * whole
+    # Of the mean squares of the classes: what is left is the noise of each class.
+    centred = rows - rows.mean(dim=0)
+    left = sum(float((rows[classes == c] - rows[classes == c].mean(dim=0)).square().sum()) for c in range(10))
+    assert whole == pytest.approx(float(centred.square().sum()) - left, rel=1e-4)
+
+
+def test_a_kernel_is_told_by_its_bare_name() -> None:
+    name = "void at::native::(anonymous namespace)::batch_norm_kernel<at::native::Var, float, 4>(float*, int)"
+    assert tracing.short(name) == "batch_norm_kernel"
+    assert tracing.short("sm90_fprop_cudnn") == "sm90_fprop_cudnn"
 
 
 def test_cached_views_are_made_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

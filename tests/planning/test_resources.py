@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.cli.sweep_report import say_what_runs
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.planning.resources import Machine, Resources, idle_gpu_in_words
 
 
 def _refused(**options: Any) -> str:
@@ -104,3 +105,47 @@ def test_more_groups_run_only_as_many_at_once_as_fit(monkeypatch: pytest.MonkeyP
     record = plan_sweep("infonce", "digits", trials=2, workers=2, concurrency=16).record()
     assert record.require_search().concurrency == 4
     assert plan_of(record, "r", extend=8, concurrency=16).resources.concurrency == 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "gpus", "asked", "encoder", "hint"),
+    [
+        (16, 1, {}, "lenet5", "--gpus-per-worker 0.0625, 16 trials fit at once, not 1 "),
+        (16, 2, {}, "lenet5", "--gpus-per-worker 0.125, 16 trials fit at once, not 2 "),
+        (7, 1, {}, "small-conv", "--gpus-per-worker 0.1428, 7 trials fit at once, not 1 "),
+        (16, 1, {"cpus": 4}, "lenet5", "--gpus-per-worker 0.25, 4 trials fit at once, not 1 "),
+        (16, 1, {}, "resnet18", None),
+        (16, 1, {"gpus": 0.5}, "lenet5", None),
+        (16, 0, {"gpus": 0.0}, "lenet5", None),
+        (1, 1, {}, "lenet5", None),
+        (16, 1, {"address": "auto"}, "lenet5", None),
+        (16, 2, {"workers": 2}, "lenet5", None),
+    ],
+)
+def test_a_gpu_that_would_wait_for_a_small_network_is_told(
+    cores: int,
+    gpus: int,
+    asked: dict[str, Any],
+    encoder: str,
+    hint: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: cores)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: gpus)
+    told = idle_gpu_in_words(Resources(**{"concurrency": 1, "gpus": 1.0, **asked}), encoder)
+    assert told is None if hint is None else hint in str(told)
+    if told is not None:
+        # What it names fits: the share is rounded down.
+        share = float(told.split("--gpus-per-worker ")[1].split(",")[0])
+        here = Machine((cores,), (float(gpus),))
+        fit = here.room_for(Resources(1, asked.get("cpus", 1), gpus=share))
+        assert f", {fit} trials fit" in told
+
+
+def test_a_sweep_tells_it_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 1)
+    say_what_runs([plan_sweep("infonce", "digits"), plan_sweep("fair-cclk", "colour-digits")])
+    assert capsys.readouterr().err.count("with --gpus-per-worker 0.125, 8 trials") == 1

@@ -48,6 +48,7 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
 def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
     """Say what a trial consists of, and warn of a small validation split, and of scores of searched views."""
     from contrasweep.tuning.objectives.prepared import spec_for
+    from contrasweep.tuning.planning.resources import idle_gpu_in_words
     from contrasweep.tuning.planning.setup import (
         few_images_in_words,
         few_steps_in_words,
@@ -60,6 +61,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
 
     told: dict[str, list[str]] = {}
     warnings: dict[str | None, None] = {}
+    hints: dict[str | None, None] = {}
     for plan in plans:
         facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
         warnings[few_images_in_words(plan.experiment, facts)] = None
@@ -67,11 +69,14 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         warnings[late_rung_in_words(plan.rungs, plan.experiment)] = None
         warnings |= dict.fromkeys(unreached_in_words(plan.experiment))
         warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
+        hints[idle_gpu_in_words(plan.resources, plan.experiment.encoder.name)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
         told.setdefault(setup, []).append(plan.method)
     for setup, methods in told.items():
         of_methods = f" of {', '.join(methods)}" if len(told) > 1 else ""
         remark(f"Each trial{of_methods}: {setup}")
+    for hint in filter(None, hints):
+        remark(hint)
     for warning in filter(None, warnings):
         warn(warning)
 
