@@ -9,8 +9,12 @@ Shapes: B views, n of them with other colours, C channels (1 or 3), S the height
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, permutations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from contrasweep.data.photometric import BLUE, GREEN, RED, luma_of
@@ -19,7 +23,7 @@ OPERATIONS = ("brightness", "contrast", "saturation", "hue")
 _CONTRAST, _SATURATION, _HUE = range(1, 4)
 
 # The places of red, green and blue on the hexagon of hues.
-_CORNERS = (-2.0, 0.0, 2.0)
+_CORNERS = np.array((-2.0, 0.0, 2.0), np.float32)
 _TINY = 1e-20
 
 
@@ -30,6 +34,29 @@ def operations_on(names: Sequence[str], channels: int) -> tuple[int, ...]:
     """
     possible = OPERATIONS if channels == 3 else OPERATIONS[:_SATURATION]
     return tuple(index for index, name in enumerate(possible) if name in names)
+
+
+def orders(chance: NDArray[np.float32]) -> Tensor:
+    """Return orders, int64 ``(B, 4)``: the places of four draws ``(4, B)`` from the smallest to the largest.
+
+    The earlier one of two equal draws comes first. Six comparisons take less time than sorting.
+    """
+    later = chance.take(_ONE, axis=0) > chance.take(_OTHER, axis=0)
+    return torch.from_numpy(_ORDERS.take(_BITS @ later, axis=0))
+
+
+def _orders_by_comparisons() -> NDArray[np.int64]:
+    """Return the order ``(4,)`` for each result of the comparisons of `orders`, a number by its bits."""
+    table = np.zeros((2 ** len(_BITS), len(OPERATIONS)), np.int64)
+    every = np.array(list(permutations(range(len(OPERATIONS)))))
+    place = every.argsort(axis=1).T
+    table[_BITS @ (place[_ONE] > place[_OTHER])] = every
+    return table
+
+
+_ONE, _OTHER = np.array(list(combinations(range(len(OPERATIONS)), 2))).T
+_BITS = 2 ** np.arange(len(_ONE), dtype=np.uint8)
+_ORDERS = _orders_by_comparisons()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +106,7 @@ class StagedJitter:
     Attributes:
         changed: the number of changed views.
         before: of each stage, the number of views for which it comes before the hue.
-        blends: float32 ``(stages, changed, 3)``, of each stage and view: the factor, the share of the luma,
+        blends: float32 ``(stages, 3, changed)``, of each stage and view: the factor, the share of the luma,
             and that of its mean; luma here is divided by the weight of red.
         turns: float32 ``(changed, 3)``, see `_turn_hue_`; None where the hue is off.
     """
@@ -92,48 +119,64 @@ class StagedJitter:
     def apply(self, views: Tensor) -> Tensor:
         """Return the views, float32 ``(B, C, S, S)`` in 0..1, sorted as above, in other colours, in place."""
         for weights, end in zip(self.blends, self.before, strict=True):
-            _blend_(views[:end], weights[:end])
+            _blend_(views[:end], weights[:, :end])
         if self.turns is not None and self.changed:
             _turn_hue_(views[: self.changed], self.turns)
         for weights, start in zip(self.blends, self.before, strict=True):
-            _blend_(views[start : self.changed], weights[start:])
+            _blend_(views[start : self.changed], weights[:, start:])
         return views
 
 
 def staged(
-    active: Sequence[int], chosen: Tensor, factors: Tensor, order: Tensor
+    active: tuple[int, ...], chosen: Tensor, factors: Tensor, order: Tensor
 ) -> tuple[Tensor, StagedJitter]:
     """Return the order of views that a `StagedJitter` needs, int64 ``(B,)``, and the jitter, all on the CPU.
 
     The arguments are those of `GroupedJitter`.
     """
-    blends = [index for index in active if index != _HUE]
-    is_blend = torch.isin(order, torch.tensor(blends, dtype=order.dtype))
-    before = torch.full((len(order),), len(blends))
-    if _HUE in active:
-        turn = (order == _HUE).int().argmax(dim=1, keepdim=True)
-        before = is_blend.cumsum(dim=1).gather(1, turn)[:, 0]
-    by = before.where(chosen, -1).argsort(descending=True, stable=True)
-    kept = by[: int(chosen.sum())]
-    # The blends of each view in their order: `stages` (changed, stages).
-    places = is_blend[kept].int().argsort(dim=1, descending=True, stable=True)[:, : len(blends)]
-    stages = order[kept].gather(1, places)
-    factor = factors[kept].gather(1, stages)
+    weights, table = _stages_of_orders(active)
+    found = table.take(order.numpy() @ weights, axis=1)
+    # Of unchanged views it is below 0. Bytes are sorted in linear time.
+    before = np.where(chosen.numpy(), found[0], -1)
+    by = (-before).astype(np.int8).argsort(kind="stable")
+    sizes = np.bincount(before + 1, minlength=len(table) + 1).tolist()
+    changed, *ends = (sum(sizes[least:]) for least in range(1, len(sizes)))
+    kept = by[:changed]
+    # The blends of each view in their order: `stages` (stages, changed).
+    stages = found.take(kept, axis=1)[1:]
+    own = factors.numpy().T.take(kept, axis=1)
+    blends = np.empty((len(stages), 3, changed), np.float32)
+    factor = own.take(stages * changed + np.arange(changed))
     rest = RED * (1.0 - factor)
-    shares = (factor, rest * (stages == _SATURATION), rest * (stages == _CONTRAST))
-    return by, StagedJitter(
-        changed=len(kept),
-        before=tuple(int((before[kept] > stage).sum()) for stage in range(len(blends))),
-        blends=torch.stack(shares, dim=2).transpose(0, 1),
-        turns=_hue_turns(factors[kept, _HUE]) if _HUE in active else None,
-    )
+    blends[:, 0] = factor
+    np.multiply(rest, stages == _SATURATION, out=blends[:, 1])
+    np.multiply(rest, stages == _CONTRAST, out=blends[:, 2])
+    turns = _hue_turns(torch.from_numpy(own[_HUE])) if _HUE in active else None
+    return torch.from_numpy(by), StagedJitter(changed, tuple(ends), torch.from_numpy(blends), turns)
+
+
+@lru_cache
+def _stages_of_orders(active: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what the orders mean for the operations that are on: weights ``(4,)`` and a table.
+
+    An order ``(4,)`` times the weights is its column in the table, which has the number of blends before the
+    hue (all of them if the hue is off), and then the blends in their order.
+    """
+    weights = len(OPERATIONS) ** np.arange(len(OPERATIONS))
+    blends = [index for index in active if index != _HUE]
+    table = np.zeros((1 + len(blends), len(OPERATIONS) ** len(OPERATIONS)), np.int64)
+    for order in permutations(range(len(OPERATIONS))):
+        ahead = order[: order.index(_HUE)] if _HUE in active else order
+        row = [sum(index in blends for index in ahead), *(index for index in order if index in blends)]
+        table[:, np.array(order) @ weights] = row
+    return weights, table
 
 
 def _blend_(views: Tensor, weights: Tensor) -> None:
-    """Blend each view by its weights ``(n, 3)``, see `StagedJitter`, in place."""
+    """Blend each view by its weights ``(3, n)``, see `StagedJitter`, in place."""
     if not len(views):
         return
-    factor, of_luma, of_mean = weights[:, :, None, None, None].unbind(1)
+    factor, of_luma, of_mean = weights[:, :, None, None, None].unbind(0)
     if views.shape[1] == 3:
         red, green, blue = torch.split(views, 1, dim=1)
         luma = torch.add(red, green, alpha=GREEN / RED).add_(blue, alpha=BLUE / RED)
@@ -169,8 +212,9 @@ def _adjust_hue_(views: Tensor, shift: Tensor) -> None:
 def _hue_turns(shift: Tensor) -> Tensor:
     """Return the turns ``(n, 3)`` of `_turn_hue_` for shifts of the hue ``(n,)`` in turns, -0.5..0.5."""
     # The difference to each channel's corner, in -6..6, becomes 3 - distance.
-    corners = shift.new_tensor(_CORNERS)
-    return torch.remainder(6.0 * shift[:, None] - corners + 3.0, 6.0).sub_(3.0)
+    beyond = 6.0 * shift.numpy()[:, None] - _CORNERS + 3.0
+    # The remainder of a division by 6, to the last bit, but faster: `beyond` is in -6..12.
+    return torch.from_numpy(beyond - 6.0 * np.floor(beyond / 6.0) - 3.0)
 
 
 def _turn_hue_(views: Tensor, turns: Tensor) -> None:
@@ -182,10 +226,7 @@ def _turn_hue_(views: Tensor, turns: Tensor) -> None:
     not need to know which channel is the largest.
     """
     red, green, blue = views.unbind(1)
-    largest = torch.maximum(red, green)
-    torch.maximum(largest, blue, out=largest)
-    smallest = torch.minimum(red, green)
-    torch.minimum(smallest, blue, out=smallest)
+    largest, smallest = views.amax(dim=1), views.amin(dim=1)
     hue = (largest + red).add_(blue).sub_(green).sub_(smallest, alpha=2.0)
     chroma = largest.sub_(smallest)
     # A grey pixel has no hue. Any finite value works, because its chroma of 0 removes it below.

@@ -5,7 +5,7 @@ of a step are packed into one buffer in page-locked memory, from which the accel
 goes on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -35,16 +35,13 @@ def to_device(tree: T, device: torch.device) -> T:
     tensors = tensors_of(tree)
     if device.type == "cpu" or not tensors:
         return tree
-    starts, size = [], 0
-    for tensor in tensors:
-        starts.append(size)
-        size += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
-    buffer = host_bytes(device, size)
-    for start, tensor in zip(starts, tensors, strict=True):
-        _part(buffer, start, tensor).copy_(tensor)
+    # The bytes of each tensor, and those that are left free after them.
+    sizes = [size for tensor in tensors for size in (tensor.nbytes, -tensor.nbytes % _ALIGNMENT)]
+    buffer = host_bytes(device, sum(sizes))
+    for part, tensor in zip(_places(buffer, sizes, tensors), tensors, strict=True):
+        part.copy_(tensor)
     there = buffer.to(device, non_blocking=True)
-    moved = [_part(there, start, tensor) for start, tensor in zip(starts, tensors, strict=True)]
-    result: T = _with_tensors(tree, iter(moved))
+    result: T = _with_tensors(tree, iter(_places(there, sizes, tensors)))
     return result
 
 
@@ -72,8 +69,10 @@ def _copied(device: torch.device, make: Callable[..., Tensor], *arguments: Any) 
         return make(*arguments).to(device)
 
 
-def _part(buffer: Tensor, start: int, like: Tensor) -> Tensor:
-    return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
+def _places(buffer: Tensor, sizes: Sequence[int], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the part of the buffer for each tensor, of its type and shape."""
+    parts = buffer.split_with_sizes(sizes)[::2]
+    return [part.view(like.dtype).view_as(like) for part, like in zip(parts, tensors, strict=True)]
 
 
 def _parts(tree: object) -> Iterator[object]:

@@ -10,6 +10,7 @@ Shapes: B images, C channels, H x W stored pixels, S the output size.
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,11 +66,18 @@ def crop_axes(boxes: Tensor, flip: Tensor, size: int, shift: Tensor | None = Non
     Returns:
         float32 ``(5, 2, B)``, or ``(6, 2, B)`` with a shift, of which `_weights` describes the rows.
     """
-    start, count = boxes.T.float().view(2, 2, -1)
-    scale = count / size
-    mirror = torch.stack((torch.zeros_like(flip), flip)) * float(size - 1)
-    axes = [mirror, start, start + count, scale, scale.clamp(min=1.0)]
-    return torch.stack(axes if shift is None else [*axes, shift.T.float()])
+    axes = np.empty((5 if shift is None else 6, 2, len(boxes)), np.float32)
+    mirror, start, end, scale, spread = axes[:5]
+    mirror[0] = 0.0
+    np.multiply(flip.numpy(), np.float32(size - 1), out=mirror[1])
+    # The height and width, until they become the scale.
+    start[:], scale[:] = boxes.numpy().T.reshape(2, 2, -1)
+    np.add(start, scale, out=end)
+    np.divide(scale, size, out=scale)
+    np.maximum(scale, 1.0, out=spread)
+    if shift is not None:
+        axes[5] = shift.numpy().T
+    return torch.from_numpy(axes)
 
 
 def crop(images: Tensor, axes: Tensor, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
@@ -184,7 +192,7 @@ def _weights(axes: Tensor, size: int, source: int, interpolation: Interpolation)
     Pixels outside the range are 0.
     """
     mirror, first, end, scale, spread, *shift = axes[..., None].unbind(0)
-    output = (torch.arange(size, device=axes.device) - mirror).abs_()
+    output = (constant(axes.device, torch.arange, size) - mirror).abs_()
     inside = None
     if shift:
         moved = output.add_(shift[0])
@@ -192,9 +200,14 @@ def _weights(axes: Tensor, size: int, source: int, interpolation: Interpolation)
         output = moved.clamp(0, size - 1)
         inside = output == moved
     centre = output.add_(0.5).mul_(scale).add_(first)
-    pixel = torch.arange(source, device=axes.device) + 0.5
+    pixel = constant(axes.device, _centres, source)
     distance = (pixel - centre[..., None]).abs_().div_(spread[..., None])
     weights = (1.0 - distance).clamp_(min=0.0) if interpolation == "bilinear" else _cubic(distance)
-    weights *= ((pixel > first) & (pixel < end))[:, None]
+    # No centre lies on a border, so only those in the range are left as they are.
+    weights *= (pixel.clamp(first, end) == pixel)[:, None]
     weights.div_(weights.sum(dim=-1, keepdim=True))
     return weights if inside is None else weights.mul_(inside[..., None])
+
+
+def _centres(pixels: int) -> Tensor:
+    return torch.arange(pixels) + 0.5

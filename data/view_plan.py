@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,19 +47,14 @@ class ViewParameters:
         return len(self.boxes)
 
     def __getitem__(self, index: slice | Tensor) -> "ViewParameters":
-        """Return the parameters of some images, such as one rank's slice of the global batch."""
-        return self._mapped(lambda tensor: tensor[index])
+        """Return the parameters of some images: a slice, or those in the rows ``index``, int64 ``(n,)``."""
+        if isinstance(index, slice):
+            return self._mapped(lambda tensor: tensor[index])
+        return self._mapped(lambda tensor: tensor.index_select(0, index))
 
     def to(self, device: torch.device | str) -> "ViewParameters":
         """Return the same parameters on ``device``."""
         return self._mapped(lambda tensor: tensor.to(device))
-
-    @staticmethod
-    def joined(parts: Sequence["ViewParameters"]) -> "ViewParameters":
-        """Return the parameters of all parts, one after the other; they were drawn for one size."""
-        names = [name for name, value in vars(parts[0]).items() if isinstance(value, Tensor)]
-        tensors: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-        return replace(parts[0], **tensors)
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "ViewParameters":
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
@@ -98,24 +94,27 @@ class ViewPlan:
 
 
 def cut(
-    parameters: Sequence[ViewParameters], first: Sequence[int], step: int, *, in_order: bool
+    parameters: ViewParameters, first: Sequence[int], step: int, *, in_order: bool
 ) -> list[tuple[Tensor | slice, ViewParameters]]:
     """Return parts of at most ``step`` views, each with the rows of its images and its parameters.
 
-    View v shows the images from row ``first[v]`` on. If ``in_order``, a part is of one view, and its rows are
-    a slice: images need no copy, and no bit depends on the number of views. Else views share equal parts.
+    There are the parameters of one view of the images after the other, and view v shows the images from row
+    ``first[v]`` on. If ``in_order``, a part is of one view, and its rows are a slice: images need no copy,
+    and no bit depends on the number of views. Else views share equal parts.
     """
+    count = len(parameters) // len(first)
     if in_order:
         return [
-            (slice(start + begin, start + min(begin + step, len(drawn))), drawn[begin : begin + step])
-            for start, drawn in zip(first, parameters, strict=True)
-            for begin in range(0, max(1, len(drawn)), step)
+            (
+                slice(start + begin, start + min(begin + step, count)),
+                parameters[view * count + begin : view * count + min(begin + step, count)],
+            )
+            for view, start in enumerate(first)
+            for begin in range(0, max(1, count), step)
         ]
-    whole = ViewParameters.joined(parameters)
-    rows = torch.cat(
-        [start + torch.arange(len(drawn)) for start, drawn in zip(first, parameters, strict=True)]
-    )
-    parts = max(1, -(-len(whole) // step))
-    size = max(1, -(-len(whole) // parts))
-    starts = range(0, max(1, len(whole)), size)
-    return [(rows[begin : begin + size], whole[begin : begin + size]) for begin in starts]
+    rows = torch.from_numpy(np.add.outer(first, np.arange(count)).ravel())
+    if len(rows) <= step:
+        return [(rows, parameters)]
+    size = -(-len(rows) // -(-len(rows) // step))
+    starts = range(0, len(rows), size)
+    return [(rows[begin : begin + size], parameters[begin : begin + size]) for begin in starts]

@@ -13,11 +13,15 @@ Shapes: B images, C channels, H x W stored pixels, S the output size.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, from_numpy
 
-from contrasweep.data.jitter import OPERATIONS, GroupedJitter, StagedJitter, operations_on, staged
+from contrasweep.data.boxes import TRIES, crop_boxes
+from contrasweep.data.jitter import OPERATIONS, GroupedJitter, StagedJitter, operations_on, orders, staged
 from contrasweep.data.packing import to_device
 from contrasweep.data.photometric import blur_, blur_kernels, grey_, normalise
 from contrasweep.data.resample import (
@@ -30,7 +34,6 @@ from contrasweep.data.resample import (
 )
 from contrasweep.data.view_plan import PlannedViews, ViewParameters, ViewPlan, cut
 
-_TRIES = 10
 # Standard deviations of the blur in pixels, the same in SimCLR (Chen et al. 2020, appendix A) and MoCo-v2.
 _BLUR_SIGMA = (0.1, 2.0)
 _SMALLEST_BLURRED = 20
@@ -116,39 +119,46 @@ class RandomViews:
     def draw(
         self, count: int, source_size: int | tuple[int, int], generator: torch.Generator
     ) -> ViewParameters:
-        """Draw the parameters of ``count`` images.
+        """Draw the parameters of ``count`` images, see `draw_all`."""
+        return self.draw_all(count, source_size, [generator])
 
-        The area and aspect of a crop are drawn up to ten times until the rounded box fits into the image;
-        otherwise it is the largest central box of an allowed aspect. All tries are drawn at once, and also
-        the parameters of operations that are off, so the generator advances equally for all settings.
+    def draw_all(
+        self, count: int, source_size: int | tuple[int, int], generators: Sequence[torch.Generator]
+    ) -> ViewParameters:
+        """Draw the parameters of ``count`` images in several views, one view after the other.
+
+        Each view has its own generator, and all are worked out together: that is less work for the CPU than
+        one by one. The area and aspect of a crop are drawn up to ten times until the rounded box fits into
+        the image; otherwise it is the largest central box of an allowed aspect. All tries are drawn at once,
+        and also the parameters of operations that are off, so a generator advances equally for all settings.
 
         ``source_size`` is the stored height and width in pixels, one number for a square.
 
         Raises:
-            ValueError: the count is negative, a side is below one pixel, or the generator is not the CPU's.
+            ValueError: the count is negative, a side is below one pixel, or a generator is not the CPU's.
         """
         source = (source_size, source_size) if isinstance(source_size, int) else source_size
         if count < 0 or min(source) < 1:
             raise ValueError(f"count must not be negative and sides be positive, got {count} and {source}")
-        if generator.device.type != "cpu":
-            raise ValueError(f"parameters are drawn by a CPU generator, got one on {generator.device}")
-        chance = torch.rand((2 * _TRIES + 3, count), generator=generator, dtype=torch.float64)
-        colour = torch.rand((count, 12), generator=generator)
-        # Drawn last, so that the draws above are the same as in versions without shifts.
-        place = torch.rand((count, 2), generator=generator, dtype=torch.float64)
-        lowest, highest = self._factor_ranges()
-        jitter, grayscale, blur, sigma = colour[:, 8:].unbind(1)
+        for generator in generators:
+            if generator.device.type != "cpu":
+                raise ValueError(f"parameters are drawn by a CPU generator, got one on {generator.device}")
+        chance, colour, place = _uniform(count, generators)
+        areas, aspects = (self.min_crop, self.max_crop), (self.min_aspect, self.max_aspect)
+        # Each draw's numbers side by side: NumPy is slow with rows of 12.
+        colours = np.ascontiguousarray(colour.numpy().T)
+        lowest, highest = self._factor_ranges
         return ViewParameters(
-            boxes=self._boxes(chance[:-1], source),
-            flip=chance[-1] < self.flip,
-            shift=(place * (2 * self.padding + 1)).long() - self.padding,
+            boxes=crop_boxes(chance[:, :-1], source, areas, aspects),
+            flip=from_numpy(chance.numpy()[:, -1] < self.flip).flatten(),
+            shift=from_numpy((place.numpy() * (2 * self.padding + 1)).astype(np.int64) - self.padding),
             source_size=source,
-            jitter=jitter < self.jitter_probability,
-            factors=lowest + (highest - lowest) * colour[:, :4],
-            order=colour[:, 4:8].argsort(dim=1),
-            grayscale=grayscale < self.grayscale,
-            blur=blur < self.blur,
-            sigma=_BLUR_SIGMA[0] + (_BLUR_SIGMA[1] - _BLUR_SIGMA[0]) * sigma,
+            jitter=from_numpy(colours[8] < self.jitter_probability),
+            factors=from_numpy(lowest + (highest - lowest) * colours[:4]).T,
+            order=orders(colours[4:8]),
+            grayscale=from_numpy(colours[9] < self.grayscale),
+            blur=from_numpy(colours[10] < self.blur),
+            sigma=from_numpy(_BLUR_SIGMA[0] + (_BLUR_SIGMA[1] - _BLUR_SIGMA[0]) * colours[11]),
         )
 
     def apply(self, images: Tensor, parameters: ViewParameters) -> Tensor:
@@ -167,30 +177,30 @@ class RandomViews:
                 f"the parameters are for {len(parameters)} images of {parameters.source_size} pixels, "
                 f"got {len(images)} of {tuple(images.shape[2:])}"
             )
-        plan = self.plan([parameters.to("cpu")], images.shape[1], images.device)
+        plan = self.plan(parameters.to("cpu"), images.shape[1], images.device)
         return self.make(images, to_device(plan, images.device))
 
     def plan(
         self,
-        parameters: Sequence[ViewParameters],
+        parameters: ViewParameters,
         channels: int,
         device: torch.device,
-        first: Sequence[int] | None = None,
+        first: Sequence[int] = (0,),
     ) -> ViewPlan:
         """Return how to make several views of images; `data.packing.to_device` takes the plan to the device.
 
-        ``parameters`` has the parameters of the images in each view, on the CPU; all were drawn for one size.
-        View v shows the images from row ``first[v]`` on, by default from the first one.
+        ``parameters`` has the parameters of the images, one view after the other, on the CPU. View v shows
+        the images from row ``first[v]`` on; by default there is one view, from the first image on.
 
         Raises:
             ValueError: the settings do not fit the number of channels.
         """
         if (self._jitters or self.grayscale) and channels not in (1, 3):
             raise ValueError(f"colours change in images of 1 or 3 channels, got {channels}")
-        stored = (channels, *parameters[0].source_size)
+        stored = (channels, *parameters.source_size)
         step = images_at_once(device, stored, self.size, like=_COLOURED_AT_ONCE)
         on_cpu = device.type == "cpu"
-        parts = cut(parameters, first or [0] * len(parameters), step, in_order=on_cpu)
+        parts = cut(parameters, first, step, in_order=on_cpu)
         planned = (self._planned(shown, drawn, channels, grouped=on_cpu) for shown, drawn in parts)
         return ViewPlan(stored, tuple(planned))
 
@@ -216,6 +226,10 @@ class RandomViews:
     def _planned(
         self, shown: Tensor | slice, drawn: ViewParameters, channels: int, *, grouped: bool
     ) -> PlannedViews:
+        boxes, flip, shift = drawn.boxes, drawn.flip, drawn.shift if self.padding else None
+        grey = drawn.grayscale.nonzero()[:, 0] if self.grayscale else None
+        blurred = drawn.blur.nonzero()[:, 0] if self.blur else None
+        kernels = None if blurred is None else blur_kernels(drawn.sigma[blurred], self.size)
         colours: GroupedJitter | StagedJitter | None = None
         back = None
         active = operations_on(self._jitters, channels)
@@ -223,19 +237,14 @@ class RandomViews:
             colours = GroupedJitter(active, drawn.jitter, drawn.factors, drawn.order)
         elif active:
             by, colours = staged(active, drawn.jitter, drawn.factors, drawn.order)
+            back = torch.empty_like(by).scatter_(0, by, torch.arange(len(by)))
+            # Only what a view still needs is put into the new order, or points to the new places.
             assert isinstance(shown, Tensor)
-            shown, drawn, back = shown[by], drawn[by], by.argsort()
-        shift = drawn.shift if self.padding else None
-        blurred = drawn.blur.nonzero()[:, 0] if self.blur else None
-        return PlannedViews(
-            shown,
-            crop_axes(drawn.boxes, drawn.flip, self.size, shift),
-            colours,
-            grey=drawn.grayscale.nonzero()[:, 0] if self.grayscale else None,
-            blurred=blurred,
-            kernels=None if blurred is None else blur_kernels(drawn.sigma[blurred], self.size),
-            back=back,
-        )
+            shown, flip, boxes = shown.index_select(0, by), flip.index_select(0, by), _sorted(boxes, by)
+            shift = None if shift is None else _sorted(shift, by)
+            grey, blurred = (None if rows is None else back.index_select(0, rows) for rows in (grey, blurred))
+        axes = crop_axes(boxes, flip, self.size, shift)
+        return PlannedViews(shown, axes, colours, grey, blurred, kernels, back)
 
     def _made(self, images: Tensor, part: PlannedViews) -> Tensor:
         views = crop(images, part.axes, self.size, self.interpolation)
@@ -249,12 +258,13 @@ class RandomViews:
             views = normalise(views, self.mean, self.std)
         return views if part.back is None else views.index_select(0, part.back)
 
-    def _factor_ranges(self) -> tuple[Tensor, Tensor]:
-        """Return the lowest and the highest of the four factors, each ``(4,)``."""
+    @cached_property
+    def _factor_ranges(self) -> NDArray[np.float32]:
+        """Return the lowest and the highest of the four factors, ``(2, 4, 1)``."""
         multipliers = (self.brightness, self.contrast, self.saturation)
         lowest = [*(max(0.0, 1.0 - strength) for strength in multipliers), -self.hue]
         highest = [*(1.0 + strength for strength in multipliers), self.hue]
-        return torch.tensor(lowest), torch.tensor(highest)
+        return np.array([lowest, highest], np.float32)[:, :, None]
 
     def _require_statistics(self) -> None:
         if self.mean is None and self.std is None:
@@ -267,29 +277,24 @@ class RandomViews:
         if not all(0.0 < value < math.inf for value in self.std):
             raise ValueError(f"std must be above 0, got {self.std}")
 
-    def _boxes(self, chance: Tensor, source: tuple[int, int]) -> Tensor:
-        """Turn uniform draws, ``(2 * tries + 2, count)`` in [0, 1), into crop boxes ``(count, 4)``."""
-        if self.min_crop == 1.0:
-            # Drawn boxes could lose a row or column to rounding.
-            return torch.tensor(self._central_box(source)).repeat(chance.shape[1], 1)
-        area, shape = chance[:_TRIES], chance[_TRIES : 2 * _TRIES]
-        area = source[0] * source[1] * (self.min_crop + (self.max_crop - self.min_crop) * area)
-        lowest, highest = math.log(self.min_aspect), math.log(self.max_aspect)
-        aspect = torch.exp(lowest + (highest - lowest) * shape)
-        heights, widths = (area / aspect).sqrt().round(), (area * aspect).sqrt().round()
-        fits = (heights >= 1) & (heights <= source[0]) & (widths >= 1) & (widths <= source[1])
-        first = fits.int().argmax(dim=0, keepdim=True)
-        height, width = heights.gather(0, first)[0], widths.gather(0, first)[0]
-        top = (chance[-2] * (source[0] - height + 1)).floor()
-        left = (chance[-1] * (source[1] - width + 1)).floor()
-        drawn = torch.stack((top, left, height, width), dim=1).long()
-        return torch.where(fits.any(dim=0)[:, None], drawn, torch.tensor(self._central_box(source)))
 
-    def _central_box(self, source: tuple[int, int]) -> tuple[int, int, int, int]:
-        """Return the largest central box of an allowed aspect."""
-        height, width = source
-        if width / height < self.min_aspect:
-            height = max(1, round(width / self.min_aspect))
-        elif width / height > self.max_aspect:
-            width = max(1, round(height * self.max_aspect))
-        return (source[0] - height) // 2, (source[1] - width) // 2, height, width
+def _uniform(count: int, generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return uniform draws in [0, 1), V views by their generators, in an order that must not change.
+
+    The first, float64 ``(V, 2 * tries + 3, count)``, are for crops and flips; the next, float32
+    ``(V * count, 12)``, for colours and blur; the last, float64 ``(V * count, 2)``, for shifts.
+    """
+    views = len(generators)
+    chance = torch.empty((views, 2 * TRIES + 3, count), dtype=torch.float64)
+    colour = torch.empty((views, count, 12))
+    # Drawn last, so that the draws above are the same as in versions without shifts.
+    place = torch.empty((views, count, 2), dtype=torch.float64)
+    for generator, *parts in zip(generators, chance, colour, place, strict=True):
+        for part in parts:
+            part.uniform_(generator=generator)
+    return chance, colour.flatten(0, 1), place.flatten(0, 1)
+
+
+def _sorted(rows: Tensor, by: Tensor) -> Tensor:
+    """Return ``rows[by]``; torch is slow if the rows are not contiguous."""
+    return from_numpy(rows.numpy().T.take(by.numpy(), axis=1)).T

@@ -10,6 +10,8 @@ from distances import largest_gap
 from torchvision.transforms import ColorJitter
 
 from contrasweep.data import RandomViews, ViewParameters, torch_generator
+from contrasweep.data.boxes import TRIES, crop_boxes
+from contrasweep.data.jitter import orders
 
 COUNT = 6000
 
@@ -104,6 +106,45 @@ def test_the_generator_advances_alike_whatever_is_on() -> None:
         RandomViews(32, 0.2, **settings).draw(10, 32, generator)
         after.append(float(torch.rand(1, generator=generator)))
     assert after[0] == after[1] == after[2]
+
+
+@pytest.mark.parametrize("settings", [{"padding": 4}, {"min_crop": 1.0}])
+def test_views_drawn_together_are_those_drawn_one_by_one(settings: dict[str, Any]) -> None:
+    views = RandomViews(32, **{"min_crop": 0.2, "hue": 0.1, **settings})
+
+    def generators() -> list[torch.Generator]:
+        return [torch_generator("together", number) for number in range(3)]
+
+    together = views.draw_all(70, (32, 24), generators())
+    for number, generator in enumerate(generators()):
+        alone, part = views.draw(70, (32, 24), generator), together[70 * number : 70 * (number + 1)]
+        for name, value in vars(alone).items():
+            assert name == "source_size" or torch.equal(value, getattr(part, name))
+
+
+def test_a_box_is_that_of_the_first_try_that_fits() -> None:
+    """Worked out one by one; of these boxes, some fit at the first try, some later, and some never."""
+    source, area, aspect = (30, 64), (0.5, 1.0), (1.2, 1.5)
+    chance = torch.rand((3, 2 * TRIES + 2, 80), dtype=torch.float64, generator=torch_generator("boxes"))
+
+    def box(draws: list[float]) -> tuple[int, list[int]]:
+        for number in range(TRIES):
+            pixels = source[0] * source[1] * (area[0] + (area[1] - area[0]) * draws[number])
+            ratio = aspect[0] * (aspect[1] / aspect[0]) ** draws[TRIES + number]
+            height, width = round(math.sqrt(pixels / ratio)), round(math.sqrt(pixels * ratio))
+            if height <= source[0] and width <= source[1]:
+                top, left = draws[-2] * (source[0] - height + 1), draws[-1] * (source[1] - width + 1)
+                return number, [int(top), int(left), height, width]
+        return TRIES, [0, 9, 30, 45]
+
+    tries, boxes = zip(*map(box, chance.transpose(1, 2).flatten(0, 1).tolist()), strict=True)
+    assert {0, 1, 2, TRIES} <= set(tries)
+    assert crop_boxes(chance, source, area, aspect).tolist() == list(boxes)
+
+
+def test_orders_sort_four_draws_and_keep_equal_ones() -> None:
+    draws = torch.cartesian_prod(*[torch.arange(4.0)] * 4)
+    assert torch.equal(orders(draws.T.numpy()), draws.argsort(dim=1, stable=True))
 
 
 @pytest.mark.parametrize(

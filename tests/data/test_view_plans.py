@@ -33,8 +33,8 @@ def _images(count: int, channels: int) -> Tensor:
     return images
 
 
-def _drawn(views: RandomViews, count: int, number: int) -> ViewParameters:
-    return views.draw(count, (26, 22), torch_generator("plans", number))
+def _drawn(views: RandomViews, count: int, numbers: int = 1) -> ViewParameters:
+    return views.draw_all(count, (26, 22), [torch_generator("plans", number) for number in range(numbers)])
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -42,9 +42,9 @@ def _drawn(views: RandomViews, count: int, number: int) -> ViewParameters:
 def test_both_plans_make_the_same_views(jitter: str, channels: int) -> None:
     views = RandomViews(24, 0.3, **JITTERS[jitter], grayscale=0.3, blur=0.5, padding=3)
     images = _images(60, channels)
-    drawn = [_drawn(views, 60, number) for number in range(3)]
-    expected = torch.cat([views.apply(images, one) for one in drawn])
-    plan = views.plan(drawn, channels, ACCELERATOR)
+    drawn = _drawn(views, 60, 3)
+    expected = torch.cat([views.apply(images, drawn[start : start + 60]) for start in (0, 60, 120)])
+    plan = views.plan(drawn, channels, ACCELERATOR, first=[0, 0, 0])
     assert len(plan.parts) == 1
     assert isinstance(plan.parts[0].colours, StagedJitter) == (jitter not in _without_effect(channels))
     torch.testing.assert_close(views.make(images, plan), expected, rtol=0, atol=3e-6)
@@ -57,8 +57,9 @@ def _without_effect(channels: int) -> tuple[str, ...]:
 @pytest.mark.parametrize("limit", [1, 3 * 26 * 26 * 7, 2**26])
 def test_an_accelerator_takes_equal_parts_that_fit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     views, images = RandomViews(24, 0.3, **STRONG), _images(10, 3)
-    drawn = [_drawn(views, 5, number) for number in range(2)]
-    expected = torch.cat([views.apply(images[5 * at : 5 * at + 5], one) for at, one in enumerate(drawn)])
+    drawn = _drawn(views, 5, 2)
+    # Each view shows other images.
+    expected = views.apply(images, drawn)
     monkeypatch.setattr("contrasweep.data.resample._FLOATS_AT_ONCE", limit)
     plan = views.plan(drawn, 3, ACCELERATOR, first=[0, 5])
     assert [len(part.axes[0, 0]) for part in plan.parts] == {1: [1] * 10, 2**26: [10]}.get(limit, [5, 5])
@@ -69,14 +70,14 @@ def test_few_views_and_none() -> None:
     views = RandomViews(24, 0.3, **STRONG, grayscale=0.5, blur=0.5, mean=(0.5,) * 3, std=(1.0,) * 3)
     for count in (0, 1, 2):
         images = _images(2, 3)[:count]
-        drawn = _drawn(views, count, 0)
-        made = views.make(images, views.plan([drawn], 3, ACCELERATOR))
+        drawn = _drawn(views, count)
+        made = views.make(images, views.plan(drawn, 3, ACCELERATOR))
         torch.testing.assert_close(made, views.apply(images, drawn), rtol=0, atol=3e-6)
         assert made.shape == (count, 3, 24, 24)
 
 
 def test_a_plan_for_other_images_is_refused() -> None:
     views = RandomViews(8, 0.5)
-    plan: ViewPlan = views.plan([_drawn(views, 2, 0)], 3, torch.device("cpu"))
+    plan: ViewPlan = views.plan(_drawn(views, 2), 3, torch.device("cpu"))
     with pytest.raises(ValueError, match=r"the plan is for images \(3, 26, 22\), got \(1, 26, 22\)"):
         views.make(_images(2, 1), plan)

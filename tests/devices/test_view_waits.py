@@ -45,13 +45,13 @@ class Case:
 
 
 CASES = {
-    "light views of digits": Case(32, channels=1, size=8),
-    "views of SimCLR": Case(110, views=FULL),
-    "bicubic and padded": Case(48, views={"interpolation": "bicubic", "padding": 4}),
-    "multi-crop": Case(212, views=FULL, local_crops=3),
-    "streamed": Case(32, streamed=True),
+    "light views of digits": Case(28, channels=1, size=8),
+    "views of SimCLR": Case(104, views=FULL),
+    "bicubic and padded": Case(44, views={"interpolation": "bicubic", "padding": 4}),
+    "multi-crop": Case(200, views=FULL, local_crops=3),
+    "streamed": Case(28, streamed=True),
     "streamed multi-crop of pairs on one of two ranks": Case(
-        212, views=FULL, local_crops=3, streamed=True, paired=True, world=2
+        200, views=FULL, local_crops=3, streamed=True, paired=True, world=2
     ),
 }
 

@@ -72,14 +72,15 @@ def test_a_generator_that_is_used_more_changes_no_other_step(
     experiment: Make, batches: Callable[..., _Seen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = batches(experiment("infonce"))
-    original = RandomViews.draw
+    original = RandomViews.draw_all
 
-    def greedy(self: RandomViews, count: int, size: Any, generator: torch.Generator) -> Any:
-        drawn = original(self, count, size, generator)
-        torch.rand(1000, generator=generator)
+    def greedy(self: RandomViews, count: int, size: Any, generators: list[torch.Generator]) -> Any:
+        drawn = original(self, count, size, generators)
+        for generator in generators:
+            torch.rand(1000, generator=generator)
         return drawn
 
-    monkeypatch.setattr(RandomViews, "draw", greedy)
+    monkeypatch.setattr(RandomViews, "draw_all", greedy)
     again = batches(experiment("infonce"))
     assert again.rows == first.rows
     assert torch.equal(again.views, first.views)

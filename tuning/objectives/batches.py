@@ -4,9 +4,10 @@ The seed of every random draw follows from its purpose and (seed, epoch, step). 
 batch, so they do not depend on the number of ranks.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Protocol
 
 import torch
@@ -25,13 +26,16 @@ from contrasweep.data import (
     torch_generator,
 )
 from contrasweep.data.packing import to_device
-from contrasweep.data.view_plan import ViewPlan
+from contrasweep.data.view_plan import ViewParameters, ViewPlan
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment, ViewSettings
 from contrasweep.tuning.objectives.objective import Batch
 from contrasweep.tuning.objectives.prefetch import one_ahead
 from contrasweep.tuning.objectives.prepared import PreparedData, PreparedTransductive, TransductiveBatch
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
+
+# Views of which the parameters are drawn together: more would leave a processor's cache.
+_DRAWN_AT_ONCE = 4096
 
 
 class Sampler(Protocol):
@@ -104,36 +108,50 @@ class ImageFeed:
         own = [_of_rank(batch, self.ranks) for batch in whole]
         # Images that are not in memory are decoded ahead, while the batch before them trains.
         decoded = None if isinstance(images, Tensor) else image_batches(images, own)
-        for step, rows in enumerate(own):
-            plan = to_device(self._plan(rows, epoch, step, whole[step]), images.device)
-            yield self._batch(plan, images[plan.rows] if decoded is None else next(decoded))
+        for plan in self._plans(epoch, whole, own):
+            there = to_device(plan, images.device)
+            yield self._batch(there, images[there.rows] if decoded is None else next(decoded))
 
-    def _plan(self, rows: Tensor, epoch: int, step: int, whole: Tensor) -> "_Plan":
-        channels, size = self.train.images.shape[1], self.train.images.shape[-1]
-        count = whole.shape[-1]
-        # The images of the first view, which local crops show too, come first.
-        other = rows.shape[-1] if rows.dim() == 2 else 0
-
-        def planned(transform: RandomViews, numbers: range, first: list[int]) -> ViewPlan:
-            drawn = []
-            for number in numbers:
-                parameters = transform.draw(
-                    count, size, torch_generator(self.seed, "views", epoch, step, number)
-                )
-                drawn.append(parameters if self.ranks.world == 1 else parameters[self._part(count)])
-            return transform.plan(drawn, channels, self.train.images.device, first)
-
-        views = range(self.views)
+    def _plans(self, epoch: int, whole: Sequence[Tensor], own: Sequence[Tensor]) -> Iterator["_Plan"]:
+        """Yield the plan of every batch: of `whole`, the rank's part `own`."""
         local = range(self.views, self.views + self.local_crops)
-        return _Plan(
-            rows,
-            None if self.ranks.world == 1 else _of_first_view(whole),
-            planned(self.transform, views, [number * other for number in views]),
-            planned(self.local, local, [0] * len(local)) if self.local is not None and local else None,
-        )
+        views_of = self._drawn(self.transform, range(self.views), epoch, whole)
+        local_of = None if self.local is None or not local else self._drawn(self.local, local, epoch, whole)
+        channels, device = self.train.images.shape[1], self.train.images.device
+        for rows, batch in zip(own, whole, strict=True):
+            # The images of the first view, which local crops show too, come first.
+            other = rows.shape[-1] if rows.dim() == 2 else 0
+            first = [number * other for number in range(self.views)]
+            yield _Plan(
+                rows,
+                None if self.ranks.world == 1 else _of_first_view(batch),
+                self.transform.plan(next(views_of), channels, device, first),
+                None
+                if local_of is None or self.local is None
+                else self.local.plan(next(local_of), channels, device, [0] * len(local)),
+            )
 
-    def _part(self, count: int) -> Tensor:
-        return shard(torch.arange(count), self.ranks.rank, self.ranks.world)
+    def _drawn(
+        self, transform: RandomViews, numbers: range, epoch: int, batches: Sequence[Tensor]
+    ) -> Iterator[ViewParameters]:
+        """Yield what the views of these numbers are in every batch, for the rank's images.
+
+        Small batches are drawn several at a time, which is less work for the CPU.
+        """
+        size, views = self.train.images.shape[-1], len(numbers)
+        for steps in _alike([batch.shape[-1] for batch in batches], _DRAWN_AT_ONCE // views):
+            count = batches[steps[0]].shape[-1]
+            names = ((step, number) for step in steps for number in numbers)
+            generators = [torch_generator(self.seed, "views", epoch, *name) for name in names]
+            drawn = transform.draw_all(count, size, generators)
+            for start in range(0, len(drawn), views * count):
+                of_step = drawn[start : start + views * count]
+                yield of_step if self.ranks.world == 1 else of_step[self._part(count, views)]
+
+    def _part(self, count: int, views: int) -> Tensor:
+        """Return the places of the rank's images in `views` views of `count` images, one after the other."""
+        places = torch.arange(views * count).view(views, count)
+        return shard(places, self.ranks.rank, self.ranks.world).flatten()
 
     def _batch(self, plan: "_Plan", images: Tensor) -> Batch:
         shown = images if plan.rows.dim() == 1 else images.flatten(0, 1)
@@ -211,6 +229,13 @@ class TransductiveFeed:
         batches = self.sampler.epoch(1)
         _refuse_empty_parts((part for one in batches for part in (one.labelled, one.unlabelled)), ranks)
         return replace(self, ranks=ranks)
+
+
+def _alike(counts: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Yield the places of `counts`: those of equal neighbours together, as many as fit into the limit."""
+    for count, places in groupby(range(len(counts)), counts.__getitem__):
+        run, most = list(places), max(1, limit // count)
+        yield from (run[start : start + most] for start in range(0, len(run), most))
 
 
 def _of_first_view(rows: Tensor) -> Tensor:
