@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.data.encoded import image_bytes
+from contrasweep.data.image_files import image_bytes
 from contrasweep.data.root import DatasetDamaged
 
 

@@ -43,6 +43,14 @@ class CorruptImage(ValueError):
     name of the image."""
 
 
+class OtherSize(ValueError):
+    """An image has another size than it must have: its height and width in pixels."""
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__(height, width)
+        self.height, self.width = height, width
+
+
 @dataclass(frozen=True)
 class ImageHeader:
     """The header of an image, known before decoding: height and width in pixels, channels."""
@@ -83,6 +91,21 @@ def decode_image(encoded: bytes, channels: int) -> Tensor:
         raise CorruptImage(_reason(error, encoded)) from error
 
 
+def decode_to(encoded: bytes, shape: tuple[int, int, int], *, resize: bool) -> Tensor:
+    """Decode an image to uint8 of a shape (channels, height, width); ``resize`` squares with `fit_square`.
+
+    Raises:
+        CorruptImage: see `decode_image` and `fit_square`.
+        OtherSize: without ``resize``, the image has another size.
+    """
+    image = decode_image(encoded, shape[0])
+    if resize:
+        return fit_square(image, shape[1])
+    if tuple(image.shape) != shape:
+        raise OtherSize(*image.shape[1:])
+    return image
+
+
 def fit_square(image: Tensor, size: int) -> Tensor:
     """Resize the shorter side to ``size`` (bilinear, antialiased) and cut out the centre: ``(C, S, S)``.
 
@@ -99,6 +122,14 @@ def fit_square(image: Tensor, size: int) -> Tensor:
     resized = image if shape == [height, width] else functional.resize(image, shape, antialias=True)
     fitted: Tensor = functional.center_crop(resized, [size, size])
     return fitted
+
+
+def load_decoders() -> None:
+    """Import what decoding needs, so that the first image does not wait for it."""
+    from PIL import Image  # noqa: F401
+    from torchvision.transforms.v2 import functional  # noqa: F401
+
+    _torchvision_decoder()
 
 
 @cache

@@ -1,25 +1,23 @@
 """Encoded images as rows of pixels: image files, and the decoding that all encoded sources share."""
 
 import logging
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from contrasweep.data.decoding import CorruptImage, ImageHeader, decode_image, fit_square, read_header
+from contrasweep.data.decoding import CorruptImage, ImageHeader, OtherSize, decode_to, read_header
+from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads
+from contrasweep.data.decoding_tasks import DecodingTask, ImageRefused, perform
+from contrasweep.data.image_files import image_bytes
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.streaming import StreamedImages
-from contrasweep.given_files import MIB, FileRefused, read_given
 from contrasweep.names import few
 
 log = logging.getLogger(__name__)
-
-MOST_BYTES = 256 * MIB
-"""The size of the largest image file that is read."""
 
 MOST_NAMED = 5
 """The number of damaged images that a message names."""
@@ -58,7 +56,11 @@ class FileImages:
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
         """Return the contents of the files; see `image_bytes`."""
-        return [image_bytes(self._files[row]) for row in rows]
+        return [image_bytes(file) for file in self.files(rows)]
+
+    def files(self, rows: Sequence[int]) -> list[Path]:
+        """Return the paths of the files."""
+        return [self._files[row] for row in rows]
 
     def name(self, row: int) -> str:
         """Return the file's path."""
@@ -89,14 +91,11 @@ class DecodedImages:
 
     def decode(self, rows: Sequence[int], out: Tensor) -> None:
         """Write the images of ``rows`` into ``out``, see `ImageRows`."""
-        for position, (row, encoded) in enumerate(zip(rows, self._encoded.read(rows), strict=True)):
-            try:
-                out[position] = self._decode(row, encoded)
-            except CorruptImage as error:
-                raise DatasetDamaged(
-                    f"corrupt image: {self._encoded.name(row)} cannot be decoded ({error}). "
-                    "Replace it, or leave such images out: the option corrupt=skip of a dataset does."
-                ) from error
+        self._perform(perform, rows, out)
+
+    def decode_in(self, processes: DecodingProcesses, rows: Sequence[int], out: Tensor) -> None:
+        """Write the images of ``rows`` into ``out``, see `EncodedRows`."""
+        self._perform(processes.perform, rows, out)
 
     def sound_rows(self) -> Tensor:
         """Return the rows of the images that can be decoded; a warning counts the others.
@@ -124,29 +123,39 @@ class DecodedImages:
             DatasetDamaged: an image has another size than all must have, or its file cannot be read.
         """
         parts = [rows[start : start + _PART] for start in range(0, len(rows), _PART)]
-        with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
+        with decoding_threads(max(1, torch.get_num_threads())) as pool:
             return [row for found in pool.map(self._corrupt, parts) for row in found]
 
     def _corrupt(self, rows: Sequence[int]) -> list[int]:
         found = []
         for row, encoded in zip(rows, self._encoded.read(rows), strict=True):
             try:
-                self._decode(row, encoded)
+                decode_to(encoded, self.shape, resize=self._resize)
             except CorruptImage:
                 found.append(row)
+            except OtherSize as error:
+                raise self._damaged(row, error) from error
         return found
 
-    def _decode(self, row: int, encoded: bytes) -> Tensor:
-        image = decode_image(encoded, self.shape[0])
-        if self._resize:
-            return fit_square(image, self.shape[1])
-        if tuple(image.shape) != self.shape:
-            height, width = image.shape[1:]
-            raise DatasetDamaged(
-                f"{self._encoded.name(row)} is {height} x {width} pixels, the first image "
-                f"{self.shape[1]} x {self.shape[2]}: give size=S to resize all of them to S x S"
+    def _perform(self, how: Callable[[DecodingTask, Tensor], None], rows: Sequence[int], out: Tensor) -> None:
+        files = self._encoded.files(rows) if isinstance(self._encoded, FileImages) else None
+        images = self._encoded.read(rows) if files is None else files
+        try:
+            how(DecodingTask(tuple(images), self.shape, self._resize), out)
+        except ImageRefused as refused:
+            raise self._damaged(rows[refused.position], refused.reason) from refused.reason
+
+    def _damaged(self, row: int, reason: CorruptImage | OtherSize) -> DatasetDamaged:
+        name = self._encoded.name(row)
+        if isinstance(reason, CorruptImage):
+            return DatasetDamaged(
+                f"corrupt image: {name} cannot be decoded ({reason}). "
+                "Replace it, or leave such images out: the option corrupt=skip of a dataset does."
             )
-        return image
+        return DatasetDamaged(
+            f"{name} is {reason.height} x {reason.width} pixels, the first image "
+            f"{self.shape[1]} x {self.shape[2]}: give size=S to resize all of them to S x S"
+        )
 
 
 def open_encoded(
@@ -171,18 +180,6 @@ def open_encoded(
     source = DecodedImages(encoded, shape, resize=resize)
     images = LabelledImages(StreamedImages(source), labels, condition, bias)
     return images.subset(source.sound_rows()) if skip else images
-
-
-def image_bytes(file: Path) -> bytes:
-    """Return the content of an image file.
-
-    Raises:
-        DatasetDamaged: it is missing, no regular file, or larger than `MOST_BYTES`.
-    """
-    try:
-        return read_given(file, MOST_BYTES)
-    except FileRefused as error:
-        raise DatasetDamaged(str(error)) from error
 
 
 def header_of(encoded: bytes, place: str) -> ImageHeader:

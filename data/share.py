@@ -1,4 +1,4 @@
-"""The part of a machine that this process may use: threads that decode images, memory for decoded ones."""
+"""The part of a machine that this process may use: cores that decode images, memory for decoded ones."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +12,9 @@ RESIDENT_LIMIT = 4 * 2**30
 
 RESIDENT_SHARE = 0.5
 """The part of a GPU's free memory that a split may take. Networks and their activations need the rest."""
+
+PROCESSES_FROM = 2**29
+"""The bytes of decoded pixels, drawn in one go, from which processes are worth their start of seconds."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,11 @@ def take_share(share: Share) -> None:
     _taken["share"] = share
 
 
-def decoding_threads(device: torch.device) -> int:
-    """Return how many threads decode images for a device.
+def decoders(device: torch.device) -> int:
+    """Return how many threads, or processes, decode images for a device.
 
     For a CPU these are torch's threads, which train there too. A GPU leaves the cores idle, so it gets its
-    part of them: on a machine of 16 cores and 2 GPUs 8 threads, or 4 for each of two processes on one GPU.
+    part of them: on a machine of 16 cores and 2 GPUs 8, or 4 for each of two trials on one GPU.
     """
     threads = max(1, torch.get_num_threads())
     if device.type == "cpu":
@@ -48,6 +51,15 @@ def decoding_threads(device: torch.device) -> int:
     share = _taken["share"]
     gpus = share.gpus or max(1, available_gpus())
     return max(threads, int(available_cores() * share.gpu / gpus))
+
+
+def decodes_in_processes(device: torch.device, size: int) -> bool:
+    """Whether processes, not threads, decode so many bytes of pixels for a device.
+
+    Beside a GPU, Python starts kernel after kernel, and threads that decode would wait for its lock. On a
+    CPU, torch computes for long without the lock, on the cores that decode.
+    """
+    return device.type not in ("cpu", "meta") and size >= PROCESSES_FROM
 
 
 def resident_limit(device: torch.device) -> int:

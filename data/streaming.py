@@ -6,16 +6,19 @@ shape, indexing and pixels of the tensor. `image_batches` draws from either.
 Shapes: N images, C channels, S x S stored pixels; rows are int64 of any shape, ``(B,)`` or ``(V, B)``.
 """
 
+import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, Protocol, get_args
+from functools import partial
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads, shared_processes
 from contrasweep.data.packing import host_bytes
-from contrasweep.data.share import decoding_threads, resident_limit
+from contrasweep.data.share import decoders, decodes_in_processes, resident_limit
 
 Placement = Literal["auto", "resident", "stream"]
 
@@ -45,6 +48,14 @@ class ImageRows(Protocol):
         Raises:
             DatasetDamaged: an image cannot be decoded, or has another size; the message names it.
         """
+
+
+@runtime_checkable
+class EncodedRows(ImageRows, Protocol):
+    """Images on disk that processes can decode."""
+
+    def decode_in(self, processes: DecodingProcesses, rows: Sequence[int], out: Tensor) -> None:
+        """Write the images of ``rows`` into ``out`` as `decode` does, decoded in one of the processes."""
 
 
 class StreamedImages:
@@ -112,12 +123,14 @@ class StreamedImages:
 
 Images = Tensor | StreamedImages
 
+_Decode = Callable[[Sequence[int], Tensor], None]
+
 
 def image_batches(images: Images, batches: Iterable[Tensor]) -> Iterator[Tensor]:
     """Yield the images of each batch of rows, in order, on the images' device.
 
-    A tensor is indexed. For streamed images, threads decode the next batches while one is used; `data.share`
-    says how many. Each result has the shape of its rows and then ``(C, S, S)``.
+    A tensor is indexed. For streamed images, threads or processes decode the next batches while one is used;
+    `data.share` says which, and how many. Each result has the shape of its rows and then ``(C, S, S)``.
 
     Raises:
         DatasetDamaged: an image cannot be decoded.
@@ -160,10 +173,12 @@ def place(images: Images, placement: Placement = "auto") -> Images:
 def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], device: torch.device) -> Iterator[Tensor]:
     """Yield each batch, flat, while the next ones are being decoded."""
     waiting: deque[tuple[Tensor, list[Future[None]]]] = deque()
-    pool = ThreadPoolExecutor(decoding_threads(device), thread_name_prefix="decode")
+    decode = _decoder(source, batches, device)
+    pool = decoding_threads(decoders(device))
     try:
         for rows in batches:
-            waiting.append(_submit(pool, source, rows.flatten().tolist(), device))
+            images = host_bytes(device, rows.numel(), *source.shape)
+            waiting.append((images, _submit(pool, decode, rows.flatten().tolist(), images)))
             if len(waiting) > BATCHES_AHEAD:
                 yield _finished(*waiting.popleft())
         while waiting:
@@ -173,13 +188,18 @@ def _decoded_ahead(source: ImageRows, batches: Sequence[Tensor], device: torch.d
         pool.shutdown(cancel_futures=True)
 
 
-def _submit(
-    pool: ThreadPoolExecutor, source: ImageRows, rows: list[int], device: torch.device
-) -> tuple[Tensor, list[Future[None]]]:
-    images = host_bytes(device, len(rows), *source.shape)
+def _decoder(source: ImageRows, batches: Sequence[Tensor], device: torch.device) -> _Decode:
+    """Return what decodes rows of these batches in a thread: itself, or a process that it waits for."""
+    size = sum(rows.numel() for rows in batches) * math.prod(source.shape)
+    if isinstance(source, EncodedRows) and decodes_in_processes(device, size):
+        return partial(source.decode_in, shared_processes())
+    return source.decode
+
+
+def _submit(pool: ThreadPoolExecutor, decode: _Decode, rows: list[int], images: Tensor) -> list[Future[None]]:
     starts = range(0, len(rows), _IMAGES_A_TASK)
     parts = [slice(start, start + _IMAGES_A_TASK) for start in starts]
-    return images, [pool.submit(source.decode, rows[part], images[part]) for part in parts]
+    return [pool.submit(decode, rows[part], images[part]) for part in parts]
 
 
 def _finished(images: Tensor, tasks: list[Future[None]]) -> Tensor:

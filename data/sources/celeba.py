@@ -20,7 +20,6 @@ import logging
 import math
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,8 +29,9 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.decoding import LARGEST_SIDE, CorruptImage, decode_image
-from contrasweep.data.encoded import image_bytes
+from contrasweep.data.decoding_pool import decoding_threads
 from contrasweep.data.facts import TransductiveSpec
+from contrasweep.data.image_files import image_bytes
 from contrasweep.data.kept import kept_folder, state_of
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
@@ -155,7 +155,7 @@ def _write_views(folder: Path, files: Sequence[Path], size: int) -> None:
 
 def _make_views(files: Sequence[Path], rows: Sequence[int], size: int, out: Tensor) -> None:
     """Write both views of the images of ``rows`` into ``out``, uint8 ``(2, len(rows), 3, size, size)``."""
-    with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
+    with decoding_threads(max(1, torch.get_num_threads())) as pool:
         made: Iterator[tuple[Tensor, Tensor]] = pool.map(lambda row: _views_of(files[row], row, size), rows)
         for position, pair in enumerate(made):
             out[0, position], out[1, position] = pair

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contrasweep.data import decoding, encoded, hierarchy, text_table
+from contrasweep.data import decoding, hierarchy, image_files, text_table
 from contrasweep.data.sources import table_facts
 from contrasweep.models import export
 from contrasweep.search_spaces import parameters, yaml_text
@@ -32,7 +32,7 @@ MIB = 2**20
         ("| runs of", [f"{runs_file.MOST_RUNS:,} runs"]),
         ("| a CSV", [f"{text_table.MOST_BYTES // 2**30} GiB", f"{text_table.MOST_COLUMNS:,} columns"]),
         ("| a hierarchy", [f"{hierarchy.MOST_BYTES // MIB} MiB"]),
-        ("| an image", [f"{encoded.MOST_BYTES // MIB} MiB", f"{decoding.MOST_PIXELS:,} pixels"]),
+        ("| an image", [f"{image_files.MOST_BYTES // MIB} MiB", f"{decoding.MOST_PIXELS:,} pixels"]),
         ("| an image", [f"{decoding.MOST_ELONGATED} times", f"{decoding.LARGEST_SIDE:,} pixels a side"]),
         ("| labels in Parquet or Arrow", [f"{table_facts.MOST_CLASSES:,} classes"]),
         ("| an encoder", [f"{export.LARGEST:,} channels"]),

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from contrasweep.data import Share, share, take_share
-from contrasweep.data.share import RESIDENT_LIMIT, decoding_threads, resident_limit
+from contrasweep.data.share import (
+    PROCESSES_FROM,
+    RESIDENT_LIMIT,
+    decoders,
+    decodes_in_processes,
+    resident_limit,
+)
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 GIB = 2**30
@@ -31,11 +37,17 @@ def test_a_gpu_gets_its_part_of_the_cores(
     taken: Share, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_share(taken)
-    assert decoding_threads(GPU) == threads
-    assert decoding_threads(CPU) == 1
+    assert decoders(GPU) == threads
+    assert decoders(CPU) == 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: 12)
-    assert decoding_threads(GPU) == max(12, threads), "no fewer than the user gave"
-    assert decoding_threads(CPU) == 12
+    assert decoders(GPU) == max(12, threads), "no fewer than the user gave"
+    assert decoders(CPU) == 12
+
+
+def test_processes_decode_much_for_a_gpu() -> None:
+    assert decodes_in_processes(GPU, PROCESSES_FROM)
+    assert not decodes_in_processes(GPU, PROCESSES_FROM - 1)
+    assert not decodes_in_processes(CPU, PROCESSES_FROM)
 
 
 @pytest.mark.parametrize(("part", "limit"), [(1.0, 30), (0.5, 20), (0.25, 10)])
