@@ -1,6 +1,5 @@
 """Processes and threads that decode: the same pixels and errors, and nothing is left of a process."""
 
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,16 @@ from contrasweep.data.root import DatasetDamaged
 SHAPE = (3, 12, 12)
 SECONDS = 60
 """How long a process may take to end, on a machine that is very busy."""
+
+DYING = """
+import os, signal, sys
+from multiprocessing.connection import Connection
+channel = Connection(int(sys.argv[1]))
+os.write(channel.fileno(), b"1")
+os.read(channel.fileno(), 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A process that is ready at once, and is killed while it reads its first task."""
 
 
 class InMemory:
@@ -83,6 +92,17 @@ def _error(source: DecodedImages, how: DecodingProcesses | None) -> str:
     return str(raised.value)
 
 
+def _shared_memory() -> list[str]:
+    """Return the shared memory that this process has open."""
+    entries = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    return [link for link in map(_target, entries) if "contrasweep-pixels" in link]
+
+
+def _target(entry: Path) -> str:
+    # The file of the listing itself is gone.
+    return os.readlink(entry) if entry.is_symlink() else ""
+
+
 def test_a_process_gives_the_pixels_of_a_thread(processes: DecodingProcesses, files: list[Path]) -> None:
     few, many = FileImages(files[:3]), FileImages(files)
     in_memory = InMemory([file.read_bytes() for file in files])
@@ -128,25 +148,39 @@ def test_errors_of_a_process_are_those_of_a_thread(
     assert len(processes._idle) == len(processes._running) == 1
 
 
+def test_a_process_ends_with_its_channel_and_leaves_nothing(
+    processes: DecodingProcesses, files: list[Path]
+) -> None:
+    _decoded(DecodedImages(FileImages(files), SHAPE, resize=True), processes)
+    process = processes._idle[0]
+    assert _shared_memory()
+    # The kernel does this for a process that is killed.
+    process.channel.close()
+    assert process.process.wait(SECONDS) == 0, "it ended by itself"
+    processes.close()
+    assert not _shared_memory()
+
+
 def test_a_killed_process_is_told_and_replaced(
-    processes: DecodingProcesses,
+    lone: DecodingProcesses,
     files: list[Path],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    (tmp_path / "dying_process.py").write_text(DYING, encoding="utf-8")
+    # A process looks for modules where this one does.
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(decoding_pool, "_MODULE", "dying_process")
     source = DecodedImages(FileImages(files), SHAPE, resize=True)
-    usual = _decoded(source, processes)
-    killed = processes._idle[0]
-    monkeypatch.setattr(decoding_pool, "start_process", lambda: killed)
-    killed.process.kill()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(decoding_pool.MOST_LOST + 2):
-            assert torch.equal(_decoded(source, processes), usual)
+    for _ in range(decoding_pool.MOST_LOST + 2):
+        assert torch.equal(_decoded(source, lone), _decoded(source))
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == decoding_pool.MOST_LOST
     assert "ended by signal SIGKILL; its images are decoded here, and a new process is started" in told[0]
     assert "and none, after 3 such ends, is started" in told[-1]
-    assert not processes._running
+    assert not lone._running
+    assert not _shared_memory()
 
 
 @pytest.mark.parametrize(
@@ -171,20 +205,6 @@ def test_without_processes_threads_decode_with_one_warning(
         assert torch.equal(_decoded(source, lone), _decoded(source))
     (record,) = caplog.records
     assert reason in record.getMessage()
-
-
-def test_a_process_ends_with_its_channel_and_leaves_nothing(
-    lone: DecodingProcesses, files: list[Path]
-) -> None:
-    source = DecodedImages(FileImages(files), SHAPE, resize=True)
-    before = sorted(os.listdir("/proc/self/fd"))
-    _decoded(source, lone)
-    process = lone._idle[0]
-    # The kernel does this for a process that is killed.
-    process.channel.close()
-    assert process.process.wait(SECONDS) == 0, "it ended by itself"
-    lone.close()
-    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_thread_that_decodes_computes_on_one_core() -> None:
