@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import Pipe
@@ -30,6 +31,7 @@ MOST_LOST = 3
 """How many processes may end before their time until no new ones are started."""
 
 _MODULE = "contrasweep.data.decoding_process"
+_SECONDS_TO_END = 10
 
 
 def decoding_threads(count: int) -> ThreadPoolExecutor:
@@ -110,7 +112,7 @@ class DecodingProcesses:
         after = "a new process" if self._lost < MOST_LOST else f"none, after {MOST_LOST} such ends,"
         log.warning(
             "a process that decoded images was ended by %s; its images are decoded here, and %s is started",
-            process.end(),
+            process.how_it_ended(),
             after,
         )
 
@@ -155,12 +157,20 @@ class _Process:
             raise EOFError
         return answer == DONE
 
-    def end(self) -> str:
-        """End the process if it has not ended, and return how it ended: a signal or a status."""
+    def end(self) -> None:
+        """End the process if it has not ended."""
         self.channel.close()
         self.pixels.close()
         self.process.kill()
-        code = self.process.wait()
+        self.process.wait()
+
+    def how_it_ended(self) -> str:
+        """Return what ended the process, which has closed its channel: a signal, or itself with a status."""
+        # Between the two, Python may take a second to end.
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_SECONDS_TO_END)
+        self.end()
+        code = self.process.returncode
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"itself, with status {code}"
 
 
@@ -192,5 +202,5 @@ def start_process() -> _Process:
     try:
         started.done()
     except (EOFError, OSError):
-        raise OSError(f"{_MODULE} was ended by {started.end()}") from None
+        raise OSError(f"{_MODULE} was ended by {started.how_it_ended()}") from None
     return started

@@ -138,8 +138,9 @@ class DecodedImages:
         return found
 
     def _perform(self, how: Callable[[DecodingTask, Tensor], None], rows: Sequence[int], out: Tensor) -> None:
-        files = self._encoded.files(rows) if isinstance(self._encoded, FileImages) else None
-        images = self._encoded.read(rows) if files is None else files
+        # Who decodes also reads the files: each file that is read here would wait for the interpreter's lock.
+        encoded = self._encoded
+        images = encoded.files(rows) if isinstance(encoded, FileImages) else encoded.read(rows)
         try:
             how(DecodingTask(tuple(images), self.shape, self._resize), out)
         except ImageRefused as refused:
