@@ -29,6 +29,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 """A process that is ready at once, and is killed while it reads its first task."""
 
+FAILING = """
+import os, sys
+os.close(int(sys.argv[1]))
+import asyncio, http.client
+sys.exit(3)
+"""
+"""A process that cannot start: it has still to end when its channel has."""
+
 
 class InMemory:
     """Encoded images that are no files, and that no other process could be given."""
@@ -187,7 +195,7 @@ def test_a_killed_process_is_told_and_replaced(
     ("attribute", "value", "reason"),
     [
         ("sys.executable", "/missing/python", "No such file"),
-        ("contrasweep.data.decoding_pool._MODULE", "contrasweep.missing", "ended by itself, with status 1"),
+        ("contrasweep.data.decoding_pool._MODULE", "failing_process", "ended by itself, with status 3"),
     ],
 )
 def test_without_processes_threads_decode_with_one_warning(
@@ -196,9 +204,12 @@ def test_without_processes_threads_decode_with_one_warning(
     reason: str,
     lone: DecodingProcesses,
     files: list[Path],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    (tmp_path / "failing_process.py").write_text(FAILING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     source = DecodedImages(FileImages(files), SHAPE, resize=True)
     monkeypatch.setattr(attribute, value)
     for _ in range(2):
