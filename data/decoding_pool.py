@@ -61,16 +61,17 @@ class DecodingProcesses:
             perform(task, out)
             return
         try:
-            error = process.answer(task)
+            done = process.performs(task)
         except (EOFError, OSError):
             self._note_end(process)
             perform(task, out)
             return
-        if error is None:
+        if done:
             np.copyto(out.numpy(), process.pixels.view(*out.shape))
         self._idle.append(process)
-        if error is not None:
-            raise error
+        if not done:
+            # Only this process has the user's readers and settings of Pillow, with which it may succeed.
+            perform(task, out)
 
     def close(self) -> None:
         """End the processes."""
@@ -134,17 +135,14 @@ class _Process:
     channel: Connection
     pixels: SharedPixels
 
-    def answer(self, task: DecodingTask) -> Exception | None:
-        """Have a task performed; return the error of an image.
+    def performs(self, task: DecodingTask) -> bool:
+        """Have a task performed; return whether it was, or an image was refused.
 
         Raises:
             EOFError, OSError: the process has ended.
         """
         self.channel.send(task)
-        if self.done():
-            return None
-        error: Exception = self.channel.recv()
-        return error
+        return self.done()
 
     def done(self) -> bool:
         """Wait for the answer; return whether it is `DONE`.

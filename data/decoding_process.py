@@ -3,7 +3,7 @@
     python -m contrasweep.data.decoding_process CHANNEL PIXELS
 
 Both are numbers of files that it inherits. From the channel it takes a `DecodingTask`. It answers with `DONE`
-when the pixels lie in the shared memory, or with `FAILED` and the error of an image. It ends when the channel
+when the pixels lie in the shared memory, or with `FAILED` if it refuses an image. It ends when the channel
 does, also when the other process has been killed.
 """
 
@@ -33,9 +33,8 @@ def serve(channel: Connection, pixels: SharedPixels) -> None:
 def _answer(channel: Connection, task: DecodingTask, pixels: SharedPixels) -> None:
     try:
         perform(task, torch.from_numpy(pixels.view(len(task.images), *task.shape)))
-    except (ImageRefused, DatasetDamaged) as error:
+    except (ImageRefused, DatasetDamaged):
         os.write(channel.fileno(), FAILED)
-        channel.send(error)
     else:
         os.write(channel.fileno(), DONE)
 

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 from encoded_files import encoded, pixels
+from PIL import ImageFile
 from torch import Tensor
 
 from contrasweep.data import StreamedImages, decoding_pool, image_batches, streaming
@@ -154,6 +155,17 @@ def test_errors_of_a_process_are_those_of_a_thread(
     assert _error(missing, processes) == _error(missing, None)
     # The process goes on after each of them.
     assert len(processes._idle) == len(processes._running) == 1
+
+
+def test_what_a_process_refuses_is_decoded_as_pillow_is_set_here(
+    processes: DecodingProcesses, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truncated = tmp_path / "truncated.png"
+    truncated.write_bytes(files[0].read_bytes()[:-200])
+    source = DecodedImages(FileImages([*files[:3], truncated]), SHAPE, resize=True)
+    assert "truncated.png cannot be decoded" in _error(source, processes)
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    assert torch.equal(_decoded(source, processes), _decoded(source))
 
 
 def test_a_process_ends_with_its_channel_and_leaves_nothing(
