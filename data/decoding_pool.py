@@ -13,10 +13,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -141,7 +142,9 @@ class _Process:
         Raises:
             EOFError, OSError: the process has ended.
         """
-        self.channel.send(task)
+        # It stays in the folder in which it was started; this process may have gone to another since then.
+        images = (image.absolute() if isinstance(image, Path) else image for image in task.images)
+        self.channel.send(replace(task, images=tuple(images)))
         return self.done()
 
     def done(self) -> bool:

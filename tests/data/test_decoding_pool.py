@@ -168,6 +168,19 @@ def test_what_a_process_refuses_is_decoded_as_pillow_is_set_here(
     assert torch.equal(_decoded(source, processes), _decoded(source))
 
 
+def test_relative_paths_are_those_of_the_folder_of_this_process(
+    lone: DecodingProcesses, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DecodedImages(FileImages([Path("picture")]), SHAPE, resize=True)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "picture").write_bytes(files[number].read_bytes())
+        # The process is started in the first folder.
+        monkeypatch.chdir(folder)
+        assert torch.equal(_decoded(source, lone), _decoded(source))
+
+
 def test_a_process_ends_with_its_channel_and_leaves_nothing(
     processes: DecodingProcesses, files: list[Path]
 ) -> None:
