@@ -172,7 +172,11 @@ class _Process:
             self.process.wait(_SECONDS_TO_END)
         self.end()
         code = self.process.returncode
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"itself, with status {code}"
+        if code >= 0:
+            return f"itself, with status {code}"
+        # Not every signal has a name: most real-time ones have none.
+        named = {one.value: one.name for one in signal.Signals}
+        return f"signal {named.get(-code, -code)}"
 
 
 def start_process() -> _Process:
