@@ -21,9 +21,7 @@ import torch
 from benchmarks.gpu.streaming import SIZE, STORED, write_pictures
 from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads
 from contrasweep.data.encoded import DecodedImages, FileImages
-
-TASK = 16
-"""The images that one task decodes, as in `data.streaming`."""
+from contrasweep.data.streaming import IMAGES_A_TASK
 
 
 def epoch(source: DecodedImages, processes: DecodingProcesses | None, workers: int) -> list[Future[None]]:
@@ -31,8 +29,8 @@ def epoch(source: DecodedImages, processes: DecodingProcesses | None, workers: i
     decode = source.decode if processes is None else partial(source.decode_in, processes)
     pool = decoding_threads(workers)
     tasks = []
-    for start in range(0, len(source), TASK):
-        rows = range(start, min(start + TASK, len(source)))
+    for start in range(0, len(source), IMAGES_A_TASK):
+        rows = range(start, min(start + IMAGES_A_TASK, len(source)))
         tasks.append(pool.submit(decode, rows, torch.empty(len(rows), *source.shape, dtype=torch.uint8)))
     pool.shutdown(wait=False)
     return tasks

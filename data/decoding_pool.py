@@ -58,20 +58,8 @@ class DecodingProcesses:
     def perform(self, task: DecodingTask, out: Tensor) -> None:
         """Perform a task as `decoding_tasks.perform` does: in a process, or here if there is none."""
         process = self._borrowed()
-        if process is None:
-            perform(task, out)
-            return
-        try:
-            done = process.performs(task)
-        except (EOFError, OSError):
-            self._note_end(process)
-            perform(task, out)
-            return
-        if done:
-            np.copyto(out.numpy(), process.pixels.view(*out.shape))
-        self._idle.append(process)
-        if not done:
-            # Only this process has the user's readers and settings of Pillow, with which it may succeed.
+        # What a process refuses, this one may decode: it alone has the user's readers and settings of Pillow.
+        if process is None or not self._performed(process, task, out):
             perform(task, out)
 
     def close(self) -> None:
@@ -85,6 +73,18 @@ class DecodingProcesses:
         for process in self._running:
             process.channel.close()
         self._running, self._idle = [], []
+
+    def _performed(self, process: "_Process", task: DecodingTask, out: Tensor) -> bool:
+        """Have a borrowed process perform a task, give it back unless it ended; return whether it did it."""
+        try:
+            done = process.performs(task)
+        except (EOFError, OSError):
+            self._note_end(process)
+            return False
+        if done:
+            np.copyto(out.numpy(), process.pixels.view(*out.shape))
+        self._idle.append(process)
+        return done
 
     def _borrowed(self) -> "_Process | None":
         try:

@@ -25,7 +25,9 @@ Placement = Literal["auto", "resident", "stream"]
 BATCHES_AHEAD = 2
 """The number of batches decoded ahead: it bounds memory and does not change results."""
 
-_IMAGES_A_TASK = 16
+IMAGES_A_TASK = 16
+"""How many images a thread or a process decodes in one go."""
+
 _CHUNK = 1024
 
 
@@ -197,8 +199,8 @@ def _decoder(source: ImageRows, batches: Sequence[Tensor], device: torch.device)
 
 
 def _submit(pool: ThreadPoolExecutor, decode: _Decode, rows: list[int], images: Tensor) -> list[Future[None]]:
-    starts = range(0, len(rows), _IMAGES_A_TASK)
-    parts = [slice(start, start + _IMAGES_A_TASK) for start in starts]
+    starts = range(0, len(rows), IMAGES_A_TASK)
+    parts = [slice(start, start + IMAGES_A_TASK) for start in starts]
     return [pool.submit(decode, rows[part], images[part]) for part in parts]
 
 

@@ -86,6 +86,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return names
 
 
+@pytest.fixture
+def _made_up_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put two modules where this process looks for some, and so one that it starts."""
+    (tmp_path / "dying_process.py").write_text(DYING, encoding="utf-8")
+    (tmp_path / "failing_process.py").write_text(FAILING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
 def _decoded(source: DecodedImages, how: DecodingProcesses | None = None) -> Tensor:
     out = torch.zeros(len(source), *source.shape, dtype=torch.uint8)
     if how is None:
@@ -194,20 +202,17 @@ def test_a_process_ends_with_its_channel_and_leaves_nothing(
     assert not _shared_memory()
 
 
+@pytest.mark.usefixtures("_made_up_modules")
 @pytest.mark.parametrize(("number", "told_as"), [(9, "SIGKILL"), (37, "37")])
 def test_a_killed_process_is_told_and_replaced(
     number: int,
     told_as: str,
     lone: DecodingProcesses,
     files: list[Path],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (tmp_path / "dying_process.py").write_text(DYING, encoding="utf-8")
     monkeypatch.setenv("DIES_OF", str(number))
-    # A process looks for modules where this one does.
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(decoding_pool, "_MODULE", "dying_process")
     source = DecodedImages(FileImages(files), SHAPE, resize=True)
     for _ in range(decoding_pool.MOST_LOST + 2):
@@ -221,6 +226,7 @@ def test_a_killed_process_is_told_and_replaced(
     assert not _shared_memory()
 
 
+@pytest.mark.usefixtures("_made_up_modules")
 @pytest.mark.parametrize(
     ("attribute", "value", "reason"),
     [
@@ -234,12 +240,9 @@ def test_without_processes_threads_decode_with_one_warning(
     reason: str,
     lone: DecodingProcesses,
     files: list[Path],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (tmp_path / "failing_process.py").write_text(FAILING, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
     source = DecodedImages(FileImages(files), SHAPE, resize=True)
     monkeypatch.setattr(attribute, value)
     for _ in range(2):

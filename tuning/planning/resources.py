@@ -1,6 +1,5 @@
 """What trials run on: the cores and GPUs of this machine or of a Ray cluster, and how many trials fit."""
 
-import math
 from dataclasses import dataclass, replace
 
 from contrasweep.machine import available_cores, available_gpus
@@ -188,10 +187,10 @@ def idle_gpu_in_words(asked: Resources, encoder: str) -> str | None:
         return None
     gpus = max(1, available_gpus())
     trials = available_cores() // gpus // asked.cpus
-    # Rounded down: so many trials must fit on a GPU.
-    share = math.floor(SHARES / max(1, trials)) / SHARES
-    if trials < 2 or not share:
+    if trials < 2:
         return None
+    # Rounded down: so many trials must fit on a GPU.
+    share = SHARES // trials / SHARES
     return (
         f"The GPU mostly waits for a network as small as {encoder}: with --gpus-per-worker {share:g}, "
         f"{trials * gpus} trials fit at once, not {gpus} (docs/where-to-run.md)."
