@@ -16,6 +16,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.results import read_results, save_results
 from tests.tables.stored import score, store_runs
 
 Run = Callable[..., Result]
@@ -105,9 +106,12 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
     assert run(*arguments, "--save", "kept").exit_code == 0
     kept = tmp_path / "kept" / "cclk-t3.quick.parquet"
     before = kept.read_bytes()
-    # With a results folder that lacks the runs, the file keeps its content.
-    assert "is not written" in run(*arguments, "--save", "kept", "--results", "elsewhere").output
+    # With a results folder that lacks the runs, the file's are shown, and it keeps its content.
+    again = run(*arguments, "--save", "kept", "--results", "elsewhere")
+    assert "81.5 ± 0.7 (2)" in again.output
     assert kept.read_bytes() == before
+    assert "nothing was measured" in run(*arguments, "--save", "new", "--results", "elsewhere").output
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs(run: Run, tmp_path: Path) -> None:
@@ -238,6 +242,35 @@ def test_a_quick_table_continues_after_an_interruption_and_is_judged(
     assert trained == []
     assert "Nothing was left to train: the store held all" in again.output
     assert "Nothing was left to train" not in result.output
+
+
+def test_a_table_goes_on_where_another_machine_stopped(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other machine has all but one run of each of two rows; of one of these, a column lacks one more."""
+    store_runs(QUICK, tmp_path / "there", score)
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--save", "kept")
+    assert run(*arguments, "--no-run", "--results", "there").exit_code == 0
+    path = tmp_path / "kept" / "cclk-t3.quick.parquet"
+    whole = read_results(path)
+    gone = {("fair-cclk", "acc", 5), ("fair-cclk", "mse", 5), ("infonce", "acc", 5), ("infonce", "mse", 4)}
+    left = tuple(one for one in whole.values if (one.row, one.column, one.seed) not in gone)
+    save_results(replace(whole, values=left), tmp_path / "kept")
+    assert "12 here, 3 missing" in run(*arguments, "--dry-run").output
+    trained: list[tuple[str, int]] = []
+
+    def at_once(request: Any, tell: Any = None) -> Any:
+        trained.append((request.study.method, request.experiment.seed))
+        return final.TrialReport(1, {}, 1.0, finished=True)
+
+    monkeypatch.setattr(final, "run_one", at_once)
+    run(*arguments, "--concurrency", "1")
+    assert trained == [("infonce", 4), ("infonce", 5), ("fair-cclk", 5)]
+    save_results(whole, tmp_path / "kept")
+    trained.clear()
+    again = run(*arguments, "--concurrency", "1")
+    assert "the store and the saved scores held all 15 runs" in " ".join(again.output.split())
+    assert (again.exit_code, trained) == (0, [])
 
 
 def test_a_final_run_that_failed_is_tried_again_by_the_same_command(

@@ -8,7 +8,7 @@ import pytest
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import joined, saved_before
+from contrasweep.tuning.tables.joined import joined, saved_before, saved_seeds
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import TableResults, save_results
 from tests.tables.stored import score, store_runs
@@ -61,6 +61,16 @@ def test_runs_of_other_settings_are_replaced(tmp_path: Path) -> None:
         one.cells[key], settings={k: v for k, v in one.cells[key].settings.items() if k != "seed"}
     )
     assert len(joined(other, replace(one, cells={**one.cells, key: younger})).of(*key)) == 3
+
+
+def test_what_is_known_of_a_cell_are_the_seeds_that_ran_with_its_settings(tmp_path: Path) -> None:
+    planned, saved = made(tmp_path / "one", range(3, 4)), made(tmp_path / "other", range(1, 3))
+    key = ("infonce", "acc")
+    changed = replace(saved.cells[key], settings={**saved.cells[key].settings, "epochs": 7})
+    known = saved_seeds(planned, replace(saved, cells={**saved.cells, key: changed}))
+    assert known.keys() == planned.cells.keys() - {key}
+    assert set(known.values()) == {frozenset({1, 2})}
+    assert saved_seeds(planned, None) == saved_seeds(replace(planned, tuned=True), saved) == {}
 
 
 def test_both_machines_are_named(tmp_path: Path) -> None:

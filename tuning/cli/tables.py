@@ -1,7 +1,7 @@
 """`contrasweep tables` and `table`: list the papers' tables, run them, compare with the published numbers."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table
     from contrasweep.tuning.tables.collect import StoredRuns
     from contrasweep.tuning.tables.plan import TablePlan
-    from contrasweep.tuning.tables.results import TableResults
+    from contrasweep.tuning.tables.results import Key, TableResults
     from contrasweep.tuning.tables.verdict import Verdict
 
 Scale = Annotated[
@@ -123,8 +123,8 @@ def table(
     save: Annotated[
         Path | None,
         typer.Option(
-            help="Write the scores to this folder, as a small Parquet file; runs of other machines that it "
-            "has stay in it."
+            help="Write the scores to this folder, as a small Parquet file; what it has stays in it, and is "
+            "not run again."
         ),
     ] = None,
     concurrency: Concurrency = None,
@@ -153,7 +153,7 @@ def table(
         raise InputError("--trials goes with --tune")
     if json and format_ != "markdown":
         raise InputError(f"--json and --format {format_}: give one of them")
-    written = {"-o": output, "--figure": figure, "--save": save}
+    written = {"-o": output, "--figure": figure}
     if dry_run and any(written.values()):
         given_here = ", ".join(name for name, path in written.items() if path is not None)
         raise InputError(f"--dry-run writes no file; given {given_here}")
@@ -161,7 +161,7 @@ def table(
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.joined import joined, saved_before
+    from contrasweep.tuning.tables.joined import joined, saved_before, saved_seeds
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
     from contrasweep.tuning.tables.results import TableResults, save_results
@@ -182,15 +182,16 @@ def table(
         _say_where(**on)
     stored = StoredRuns(ResultsStore(results))
     if dry_run:
-        _print_plan(plan, stored, data_root, json)
+        _print_plan(plan, stored, data_root, saved, json)
         return
     failed: Mapping[str, str] = {}
     if on is not None:
         with progress_line() as line:
-            failed = _run(plan, line, results=results, data_root=data_root, **on)
+            known = saved_seeds(collect(plan, stored, data_root), saved)
+            failed = _run(plan, line, results=results, data_root=data_root, saved=known, **on)
         # What was read before the runs lacks them.
         stored = StoredRuns(ResultsStore(results))
-    found = collect(plan, stored, data_root)
+    found = joined(collect(plan, stored, data_root), saved)
     # Claims may read other stored tables of the same scale.
     verdicts = judge_all(found, collect_others(plan, stored, data_root))
     _write(found, verdicts, format_, output, json)
@@ -202,7 +203,7 @@ def table(
     if save is not None and not found.values:
         warn(f"nothing was measured: {save / found.name}.parquet is not written.")
     elif save is not None:
-        path = save_results(joined(found, saved), save)
+        path = save_results(found, save)
         remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
@@ -235,7 +236,7 @@ def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, *
     remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
-def _run(plan: "TablePlan", line: Shown, **on: Any) -> Mapping[str, str]:
+def _run(plan: "TablePlan", line: Shown, *, saved: "Mapping[Key, Set[int]]", **on: Any) -> Mapping[str, str]:
     from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
@@ -247,10 +248,11 @@ def _run(plan: "TablePlan", line: Shown, **on: Any) -> Mapping[str, str]:
         searching = "searching, " if progress.searching else ""
         line.progress(RunsProgress(progress.done, progress.runs), f"{progress.study}: {searching}")
 
-    failed = run_table(plan, command=command_line(), show=show, **on)
+    failed = run_table(plan, command=command_line(), show=show, saved=saved, **on)
     if not trained and not failed:
         line.clear()
-        remark(f"Nothing was left to train: the store held all {counted(plan.runs, 'run')}.")
+        held = "the store and the saved scores" if saved else "the store"
+        remark(f"Nothing was left to train: {held} held all {counted(plan.runs, 'run')}.")
     return failed
 
 
@@ -276,7 +278,13 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
         raise SweepFailed(f"nothing of table {plan.table.id} was measured: {'; '.join(gaps) or plan.state}")
 
 
-def _print_plan(plan: "TablePlan", stored: "StoredRuns", data_root: Path | None, as_json: bool) -> None:
+def _print_plan(
+    plan: "TablePlan",
+    stored: "StoredRuns",
+    data_root: Path | None,
+    saved: "TableResults | None",
+    as_json: bool,
+) -> None:
     from contrasweep.tuning.tables.remaining import remaining
 
     if plan.table.run.information is not None and not as_json:
@@ -290,7 +298,7 @@ def _print_plan(plan: "TablePlan", stored: "StoredRuns", data_root: Path | None,
         }
         for cell in plan.chosen
     ]
-    left = remaining(plan, stored, data_root)
+    left = remaining(plan, stored, data_root, saved)
     if as_json:
         counts = {"runs": plan.runs, "stored": left.stored, "missing": left.missing}
         costs = {"seconds": plan.seconds, "seconds_missing": left.seconds}

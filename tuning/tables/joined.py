@@ -1,6 +1,6 @@
-"""Runs of one table from several machines in one file: those that the file has already stay in it."""
+"""Runs of one table from several machines in one file: what the file has stays in it and is not run again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,20 @@ def saved_before(planned: TableResults, folder: Path | None) -> TableResults | N
     """
     path = None if folder is None else folder / f"{planned.name}.parquet"
     return None if path is None or not path.exists() else read_results(path)
+
+
+def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int]]:
+    """Return the seeds of each planned cell that were saved before with the settings of the plan.
+
+    A searched row is of the search in its own results folder, so none of its runs counts.
+    """
+    if saved is None or planned.tuned:
+        return {}
+    return {
+        key: frozenset(seed for seed in runs if seed is not None)
+        for key, runs in by_cell(saved.values).items()
+        if key in planned.cells and _same(planned.cells[key], saved.cells[key])
+    }
 
 
 def joined(found: TableResults, saved: TableResults | None) -> TableResults:

@@ -117,6 +117,11 @@ class TablePlan:
                 found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
         return {study: list(trials.values()) for study, trials in found.items()}
 
+    def sharing(self, cell: CellPlan) -> list[CellPlan]:
+        """Return the chosen cells that read the same runs as a cell, itself included."""
+        run = cell.study, cell.trial
+        return [one for one in self.running if (one.study, one.trial) == run and self.asks_for(one.column)]
+
     @property
     def runs(self) -> int:
         """The number of final runs that the table takes."""

@@ -6,16 +6,17 @@ from pathlib import Path
 
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.joined import joined
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """The final runs of a plan that the store holds, and those that are missing.
+    """The final runs of a plan that are known, and those that are missing.
 
     Attributes:
-        stored, missing: how many.
+        stored, missing: how many; those that were saved count as stored.
         seconds: what is missing on one core, searches included; None where the cost of an epoch is unknown.
         timed: whether the cost of an epoch is that of stored runs and not the table's.
     """
@@ -40,16 +41,21 @@ def cost_in_words(seconds: float | None) -> str:
     return "not measured" if seconds is None else in_one_unit(seconds)
 
 
-def remaining(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) -> Remaining:
-    """Return what the store holds and lacks of a plan.
+def remaining(
+    plan: TablePlan,
+    runs: StoredRuns,
+    data_root: Path | None = None,
+    saved: TableResults | None = None,
+) -> Remaining:
+    """Return what the store and the results that were saved before hold and lack of a plan.
 
     A search counts as if no trial were stopped early, and as a whole unless the store holds it.
     """
-    found = collect(plan, runs, data_root)
+    found = joined(collect(plan, runs, data_root), saved)
     timed = _epoch_seconds(plan, found)
     known = {**timed, **plan.table.run.seconds_per_epoch}
     cells = [cell for own in plan.studies.values() for cell in own]
-    stored = sum(_stored(cell, found) for cell in cells)
+    stored = sum(_stored(plan, cell, found) for cell in cells)
     left = [(cell, _epochs_left(plan, cell, found)) for cell in cells]
     waiting = {cell.planned.dataset for cell, epochs in left if epochs}
     seconds = None
@@ -59,8 +65,10 @@ def remaining(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) 
     return Remaining(stored, plan.runs - stored, seconds, by_runs)
 
 
-def _stored(cell: CellPlan, found: TableResults) -> int:
-    return len(found.of(cell.row, cell.column))
+def _stored(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
+    """Return how many of the planned runs of a cell all columns have that share them."""
+    seeds = set(plan.seeds_of(cell.planned))
+    return len(seeds.intersection(*(found.of(one.row, one.column) for one in plan.sharing(cell))))
 
 
 def _epochs_left(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
@@ -68,7 +76,7 @@ def _epochs_left(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
     search = found.cells[cell.row, cell.column].search
     held = 0 if search is None else search.trials
     trials = max(0, plan.trials - held) * cell.planned.validation.rounds
-    return cell.planned.epochs * (plan.seeds - _stored(cell, found) + trials)
+    return cell.planned.epochs * (plan.seeds - _stored(plan, cell, found) + trials)
 
 
 def _epoch_seconds(plan: TablePlan, found: TableResults) -> Mapping[str, float]:

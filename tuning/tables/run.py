@@ -1,7 +1,7 @@
 """Run what a table still lacks: ordinary searches and final runs, study after study, in one store."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
 from contrasweep.tuning.tables.collect import StoredRuns, identities_of_final, plan_search, search_held
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from contrasweep.tuning.tables.results import Key
 
 log = logging.getLogger(__name__)
 
@@ -51,19 +52,21 @@ def run_table(
     device: str | None = None,
     machine: Machine | None = None,
     command: str = "",
+    saved: Mapping[Key, Set[int]] | None = None,
     show: Show | None = None,
 ) -> dict[str, str]:
     """Run what the store still lacks of a planned table; return the reasons of failed studies, by study.
 
-    A run or a search that another table has made is not repeated. A study that another driver is running is
-    left to that driver and counts as failed. The other studies run whether or not one fails. After an
-    interruption, the same call continues.
+    A run or a search that another table has made is not repeated, and neither is a saved run. A study that
+    another driver is running is left to that driver and counts as failed. The other studies run whether or
+    not one fails. After an interruption, the same call continues.
 
     Args:
         plan: the table.
         results, data_root, command: as in `ray.final.final_runs`.
         concurrency, cpus_per_run, workers, gpus_per_worker, device, machine: the same, for runs and for the
             trials of searches; None takes its default. A search that goes on keeps its cores.
+        saved: the seeds of each cell whose scores are known without the store (`joined.saved_seeds`).
         show: called with the progress.
 
     Raises:
@@ -93,7 +96,8 @@ def run_table(
             if plan.tuned:
                 configs = [_searched(plan, cells[0], store, results, command, cpus, **on)]
             told = {"command": command, "progress": tell}
-            _run_missing(plan, configs, store, results=results, cpus_per_run=cpus, **told, **on)
+            known = _saved_runs(plan, cells, saved or {})
+            _run_missing(plan, configs, known, store, results=results, cpus_per_run=cpus, **told, **on)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
@@ -101,7 +105,25 @@ def run_table(
     return failed
 
 
-def _run_missing(plan: TablePlan, configs: list[BestConfig], store: ResultsStore, **options: Any) -> None:
+def _saved_runs(
+    plan: TablePlan, cells: list[CellPlan], saved: Mapping[Key, Set[int]]
+) -> set[tuple[str, int]]:
+    """Return the saved runs of a study by identity and seed; columns that share a run must all have it."""
+    found = set()
+    for cell in cells:
+        sharing = [saved.get((one.row, one.column), frozenset()) for one in plan.sharing(cell)]
+        seeds = frozenset.intersection(*map(frozenset, sharing))
+        found |= {(known, seed) for known in identities_of_final(cell.planned) for seed in seeds}
+    return found
+
+
+def _run_missing(
+    plan: TablePlan,
+    configs: list[BestConfig],
+    saved: set[tuple[str, int]],
+    store: ResultsStore,
+    **options: Any,
+) -> None:
     """Make the final runs that no table holds; other drivers write too, so the store is read again."""
     stored = StoredRuns(store)
     seeds = plan.seeds_of(configs[0].experiment)
@@ -109,12 +131,12 @@ def _run_missing(plan: TablePlan, configs: list[BestConfig], store: ResultsStore
     short = [
         config
         for config, own in zip(configs, known, strict=True)
-        if not all(stored.of(own, seed) for seed in seeds)
+        if not all(stored.of(own, seed) or (own[0], seed) in saved for seed in seeds)
     ]
     if short:
         held = stored.completed
-        elsewhere = {key for key, runs in held.items() if configs[0].study not in {one.study for one in runs}}
-        final_runs(short, seeds=plan.seeds, first_seed=seeds.start, elsewhere=elsewhere, **options)
+        there = {key for key, runs in held.items() if configs[0].study not in {one.study for one in runs}}
+        final_runs(short, seeds=plan.seeds, first_seed=seeds.start, elsewhere=there | saved, **options)
 
 
 def _searched(
