@@ -1,6 +1,7 @@
 """A metric of another distribution: scored after every epoch, searched by, and read on the test split."""
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -183,6 +184,10 @@ def test_what_it_returns_is_a_number_of_finite_features(monkeypatch: pytest.Monk
         scored_by(lambda features: 10**400)
     with pytest.raises(WrongReturn, match="returned NoneType"):
         scored_by(lambda features: None)
+    with pytest.raises(WrongReturn, match="must return a finite number, returned nan"):
+        scored_by(lambda features: torch.tensor(math.nan))
+    with pytest.raises(WrongReturn, match="must return a finite number, returned -inf"):
+        scored_by(lambda features: -math.inf)
     with torch.no_grad():
         next(record.objective.encoder.parameters()).fill_(torch.nan)
     with pytest.raises(NonFiniteFeatures, match=f"the features for {NAME} hold NaN or Inf"):

@@ -1,5 +1,7 @@
 """The scores of an encoder that plug-ins add (`methods.added_metrics`)."""
 
+import math
+
 from contrasweep.data import LabelledImages
 from contrasweep.data.seeds import drawing
 from contrasweep.models import NonFiniteFeatures
@@ -18,7 +20,7 @@ def added_scores(
 
     Raises:
         NonFiniteFeatures: the features hold NaN or Inf.
-        WrongReturn: a plug-in returns something else than a number.
+        WrongReturn: a plug-in returns something else than a finite number.
     """
     settings = experiment.probes
     if not settings.metrics:
@@ -34,9 +36,13 @@ def added_scores(
         with drawing(experiment.seed, "metric", name, device=features.device):
             found = metric.score(features, **{one: getattr(held_out, one) for one in metric.takes})
         try:
-            return float(found)
+            number = float(found)
         except (OverflowError, TypeError, ValueError, RuntimeError):
             kind = type(found).__name__
             raise WrongReturn(f"the metric {name} must return a number, returned {kind}") from None
+        # A search cannot rank what is not finite: without an error here, the trial would count as completed.
+        if not math.isfinite(number):
+            raise WrongReturn(f"the metric {name} must return a finite number, returned {number}")
+        return number
 
     return data.ranks.once(lambda: {name: score(name) for name in settings.metrics})
