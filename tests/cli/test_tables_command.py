@@ -256,6 +256,14 @@ def test_a_table_goes_on_where_another_machine_stopped(
     gone = {("fair-cclk", "acc", 5), ("fair-cclk", "mse", 5), ("infonce", "acc", 5), ("infonce", "mse", 4)}
     left = tuple(one for one in whole.values if (one.row, one.column, one.seed) not in gone)
     save_results(replace(whole, values=left), tmp_path / "kept")
+    told = "12 here, 3 missing; cost on one core: 0.4 min, by the time that stored runs took"
+    assert told in " ".join(run(*arguments, "--dry-run").output.split())
+    save_results(replace(whole, values=left, provenance={"device": "cpu, cuda"}), tmp_path / "kept")
+    told = "cost, one after the other: 0.4 min, by the time that stored runs took on cpu, cuda"
+    assert told in " ".join(run(*arguments, "--dry-run").output.split())
+    older = replace(left[0], row="a row that the table had")
+    cells = {**whole.cells, (older.row, older.column): whole.cells[left[0].row, left[0].column]}
+    save_results(replace(whole, values=(older, *left), cells=cells), tmp_path / "kept")
     assert "12 here, 3 missing" in run(*arguments, "--dry-run").output
     trained: list[tuple[str, int]] = []
 

@@ -17,14 +17,16 @@ class Remaining:
 
     Attributes:
         stored, missing: how many; those that were saved count as stored.
-        seconds: what is missing on one core, searches included; None where the cost of an epoch is unknown.
-        timed: whether the cost of an epoch is that of stored runs and not the table's.
+        seconds: what is missing one after the other, searches included; None where the cost of an epoch is
+            unknown.
+        timed_on: the devices of the stored runs whose time is taken, as in `cpu, cuda`; empty where the table
+            states the cost of an epoch, on one core.
     """
 
     stored: int
     missing: int
     seconds: float | None
-    timed: bool
+    timed_on: str
 
     @property
     def in_words(self) -> str:
@@ -32,8 +34,12 @@ class Remaining:
         counts = f"{self.stored} here, {self.missing} missing"
         if not self.missing:
             return counts
-        timed = ", by the time that stored runs took" if self.timed else ""
-        return f"{counts}; cost on one core: {cost_in_words(self.seconds)}{timed}"
+        cost = cost_in_words(self.seconds)
+        if self.timed_on in ("", "cpu"):
+            timed = ", by the time that stored runs took" if self.timed_on else ""
+            return f"{counts}; cost on one core: {cost}{timed}"
+        timed = f"by the time that stored runs took on {self.timed_on}"
+        return f"{counts}; cost, one after the other: {cost}, {timed}"
 
 
 def cost_in_words(seconds: float | None) -> str:
@@ -62,7 +68,8 @@ def remaining(
     if waiting <= known.keys():
         seconds = sum(known[cell.planned.dataset] * epochs for cell, epochs in left if epochs)
     by_runs = seconds is not None and not waiting <= plan.table.run.seconds_per_epoch.keys()
-    return Remaining(stored, plan.runs - stored, seconds, by_runs)
+    timed_on = found.provenance.get("device", "cpu") if by_runs else ""
+    return Remaining(stored, plan.runs - stored, seconds, timed_on)
 
 
 def _stored(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
@@ -84,11 +91,11 @@ def _epoch_seconds(plan: TablePlan, found: TableResults) -> Mapping[str, float]:
     cells = {(cell.row, cell.column): cell for cell in plan.cells if cell.experiment is not None}
     timed: dict[str, dict[tuple[str, int, int | None], tuple[float, int]]] = {}
     for value in found.values:
-        planned = cells[value.row, value.column].planned
-        if value.seconds:
+        cell = cells.get((value.row, value.column))  # a saved file may have rows that the table lacks now
+        if value.seconds and cell is not None:
             # Columns share a run, which counts once.
             run = value.study, value.trial, value.seed
-            timed.setdefault(planned.dataset, {})[run] = value.seconds, planned.epochs
+            timed.setdefault(cell.planned.dataset, {})[run] = value.seconds, cell.planned.epochs
     return {
         dataset: sum(seconds for seconds, _ in runs.values()) / sum(epochs for _, epochs in runs.values())
         for dataset, runs in timed.items()
