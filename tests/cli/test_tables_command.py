@@ -1,6 +1,7 @@
 """`contrasweep tables` and `contrasweep table`: the list, the runs, the output, the errors."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,11 +16,13 @@ import contrasweep.tuning.ray.final as final
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from tests.tables.stored import score, store_runs
 
 Run = Callable[..., Result]
+SAVED = Path(__file__).parents[2] / "docs" / "reproduction" / "results"
 QUICK = plan_table(load_table("cclk-t3"), scale="quick")
 
 
@@ -261,24 +264,65 @@ def test_a_table_goes_on_where_another_machine_stopped(
     save_results(replace(whole, values=left, provenance={"device": "cpu, cuda"}), tmp_path / "kept")
     told = "cost, one after the other: 0.4 min, by the time that stored runs took on cpu, cuda"
     assert told in " ".join(run(*arguments, "--dry-run").output.split())
-    older = replace(left[0], row="a row that the table had")
-    cells = {**whole.cells, (older.row, older.column): whole.cells[left[0].row, left[0].column]}
-    save_results(replace(whole, values=(older, *left), cells=cells), tmp_path / "kept")
+    # Rows and columns that the table had once are shown, and cost nothing.
+    older = replace(left[0], row="earlier", untrained=0.9), replace(left[0], column="earlier")
+    cells = {(one.row, one.column): whole.cells[left[0].row, left[0].column] for one in older}
+    save_results(replace(whole, values=(*older, *left), cells={**whole.cells, **cells}), tmp_path / "kept")
     assert "12 here, 3 missing" in run(*arguments, "--dry-run").output
+    shown = run(*arguments, "--no-run")
+    assert (shown.exit_code, "earlier" in shown.output) == (0, True)
+    save_results(replace(whole, values=left), tmp_path / "kept")
     trained: list[tuple[str, int]] = []
+    more = tuple(replace(one, seed=9) for one in left if one.seed == 1)
 
     def at_once(request: Any, tell: Any = None) -> Any:
         trained.append((request.study.method, request.experiment.seed))
+        # Meanwhile another command adds to the file.
+        save_results(replace(whole, values=(*left, *more)), tmp_path / "kept")
         return final.TrialReport(1, {}, 1.0, finished=True)
 
     monkeypatch.setattr(final, "run_one", at_once)
     run(*arguments, "--concurrency", "1")
     assert trained == [("infonce", 4), ("infonce", 5), ("fair-cclk", 5)]
+    assert {9} < {value.seed for value in read_results(path).values}
     save_results(whole, tmp_path / "kept")
     trained.clear()
     again = run(*arguments, "--concurrency", "1")
     assert "the store and the saved scores held all 15 runs" in " ".join(again.output.split())
     assert (again.exit_code, trained) == (0, [])
+
+
+def test_saved_runs_of_other_settings_are_told_and_made_again(run: Run, tmp_path: Path) -> None:
+    store_runs(QUICK, tmp_path / "there", score)
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--save", "kept")
+    run(*arguments, "--no-run", "--results", "there")
+    saved = read_results(tmp_path / "kept" / "cclk-t3.quick.parquet")
+    cells = {
+        key: replace(one, settings={**one.settings, "epochs": 7}) if key[0] == "infonce" else one
+        for key, one in saved.cells.items()
+    }
+    save_results(replace(saved, cells=cells), tmp_path / "kept")
+    planned = run(*arguments, "--dry-run")
+    assert "kept: its runs of InfoNCE have other settings than the table has here" in planned.stderr
+    assert "10 here, 5 missing" in planned.output
+
+
+def test_a_searched_row_counts_no_saved_run(run: Run, tmp_path: Path) -> None:
+    tuned = plan_table(load_table("cclk-t3"), scale="quick", tune=True)
+    saved = collect(QUICK, StoredRuns(store_runs(QUICK, tmp_path / "there", score)))
+    save_results(replace(saved, tuned=True), tmp_path / "kept")
+    arguments = ("table", "cclk-t3", "--scale", "quick", "--tune", "--save", "kept", "--dry-run")
+    assert f"0 here, {tuned.runs} missing" in run(*arguments).output
+
+
+def test_claims_read_what_other_tables_have_saved(run: Run, tmp_path: Path) -> None:
+    arguments = ("table", "fairkl-fig2", "--scale", "quick", "--no-run", "--json", "--save", "kept")
+    claims = json.loads(run(*arguments).stdout)["claims"]
+    assert {claim["verdict"] for claim in claims} == {"not run"}
+    (tmp_path / "kept").mkdir()
+    shutil.copy(SAVED / "fairkl-t3.quick.parquet", tmp_path / "kept")
+    claims = json.loads(run(*arguments).stdout)["claims"]
+    assert "not run" not in {claim["verdict"] for claim in claims}
 
 
 def test_a_final_run_that_failed_is_tried_again_by_the_same_command(

@@ -8,9 +8,9 @@ import pytest
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import joined, saved_before, saved_seeds
+from contrasweep.tuning.tables.joined import joined, replaced_rows, saved_before, saved_seeds
 from contrasweep.tuning.tables.plan import plan_table
-from contrasweep.tuning.tables.results import TableResults, save_results
+from contrasweep.tuning.tables.results import RunValue, TableResults, save_results
 from tests.tables.stored import score, store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
@@ -56,11 +56,26 @@ def test_runs_of_other_settings_are_replaced(tmp_path: Path) -> None:
     found = joined(other, replace(one, cells={**one.cells, key: changed}))
     assert {v.seed for v in found.values if (v.row, v.column) == key} == {3}
     assert {v.seed for v in found.values if v.row == "fair-cclk"} == {1, 2, 3}
-    # A setting that did not exist when the file was written has its default there.
-    younger = replace(
-        one.cells[key], settings={k: v for k, v in one.cells[key].settings.items() if k != "seed"}
-    )
-    assert len(joined(other, replace(one, cells={**one.cells, key: younger})).of(*key)) == 3
+
+
+def test_a_setting_that_is_younger_than_the_file_has_its_default_there(tmp_path: Path) -> None:
+    old, planned = made(tmp_path / "one", range(1, 3)), made(tmp_path / "other", range(3, 4))
+    key = ("infonce", "acc")
+    settings = dict(planned.cells[key].settings)
+    without = {name: value for name, value in settings.items() if name != "encoder.name"}
+    assert settings["encoder.name"] != "resnet18"
+
+    def seeds(now: dict[str, object], then: dict[str, object]) -> set[int | None]:
+        ours = replace(planned, cells={**planned.cells, key: replace(planned.cells[key], settings=now)})
+        saved = replace(old, cells={**old.cells, key: replace(old.cells[key], settings=then)})
+        return set(joined(ours, saved).of(*key))
+
+    assert seeds(settings, {**settings, "optimizer.clip_norm": 0.0}) == {1, 2, 3}
+    assert seeds({**settings, "optimizer.clip_norm": 1.0}, settings) == {3}
+    assert seeds({**settings, "data_revision": 2}, settings) == {3}
+    assert seeds(settings, without) == {3}
+    assert seeds(settings, {**settings, "data_fingerprint": ""}) == {1, 2, 3}
+    assert seeds({**settings, "data_fingerprint": "a"}, {**settings, "data_fingerprint": "b"}) == {3}
 
 
 def test_what_is_known_of_a_cell_are_the_seeds_that_ran_with_its_settings(tmp_path: Path) -> None:
@@ -71,6 +86,27 @@ def test_what_is_known_of_a_cell_are_the_seeds_that_ran_with_its_settings(tmp_pa
     assert known.keys() == planned.cells.keys() - {key}
     assert set(known.values()) == {frozenset({1, 2})}
     assert saved_seeds(planned, None) == saved_seeds(replace(planned, tuned=True), saved) == {}
+    assert replaced_rows(planned, replace(saved, cells={**saved.cells, key: changed})) == ["InfoNCE"]
+    assert replaced_rows(planned, saved) == replaced_rows(planned, None) == []
+
+
+def test_what_went_wrong_is_still_told(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "one", range(1, 2)), made(tmp_path / "other", range(2, 3))
+    key, why = ("infonce", "acc"), "runs done, 1 failed: loss nan at epoch 1"
+    failed = replace(other, gaps={**other.gaps, key: f"1 of 3 {why}"})
+    assert joined(failed, one).gaps[key] == f"2 of 3 {why}"
+    assert joined(one, failed).gaps[key] == "2 of 3 runs done", "what failed there is not wrong here"
+    nothing = replace(one, values=(), gaps=dict.fromkeys(one.gaps, "0 of 3 runs done"))
+    there = replace(other, values=(), gaps={key: "0 of 3 runs done, 3 failed: loss nan at epoch 1"})
+    assert joined(nothing, there).gaps[key] == there.gaps[key]
+
+
+def test_facts_of_the_data_are_not_joined() -> None:
+    table = load_table("cl-infonce-fig4a")
+    curves = tuple(RunValue(f"k{k}", "I(Z;T)", None, 1.0) for k in (1, 2))
+    here, saved = (TableResults(table, "paper", False, 0, values) for values in (curves, curves[:1]))
+    assert joined(here, saved) is here
+    assert replaced_rows(here, saved) == []
 
 
 def test_both_machines_are_named(tmp_path: Path) -> None:

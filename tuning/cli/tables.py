@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from contrasweep.names import counted
+from contrasweep.names import counted, few
 from contrasweep.tuning.cli.completion import complete_tables
 from contrasweep.tuning.cli.options import (
     RESULTS,
@@ -123,8 +123,8 @@ def table(
     save: Annotated[
         Path | None,
         typer.Option(
-            help="Write the scores to this folder, as a small Parquet file; what it has stays in it, and is "
-            "not run again."
+            help="Write the scores to this folder, as a small Parquet file; runs that it has with the same "
+            "settings stay in it and are not run again (with --tune, they are)."
         ),
     ] = None,
     concurrency: Concurrency = None,
@@ -161,7 +161,7 @@ def table(
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.joined import joined, saved_before, saved_seeds
+    from contrasweep.tuning.tables.joined import joined, replaced_rows, saved_before, saved_seeds
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
     from contrasweep.tuning.tables.results import TableResults, save_results
@@ -181,19 +181,30 @@ def table(
         on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
         _say_where(**on)
     stored = StoredRuns(ResultsStore(results))
+    found = collect(plan, stored, data_root)
+    if rows := replaced_rows(found, saved):
+        warn(
+            f"{save}: its runs of {few(rows)} have other settings than the table has here; they count as not "
+            "run, and new runs replace them"
+        )
     if dry_run:
         _print_plan(plan, stored, data_root, saved, json)
         return
     failed: Mapping[str, str] = {}
     if on is not None:
         with progress_line() as line:
-            known = saved_seeds(collect(plan, stored, data_root), saved)
+            known = saved_seeds(found, saved)
             failed = _run(plan, line, results=results, data_root=data_root, saved=known, **on)
         # What was read before the runs lacks them.
         stored = StoredRuns(ResultsStore(results))
-    found = joined(collect(plan, stored, data_root), saved)
-    # Claims may read other stored tables of the same scale.
-    verdicts = judge_all(found, collect_others(plan, stored, data_root))
+        # Another command may have added to the file meanwhile: it is read again.
+        saved = saved_before(found, save)
+        found = collect(plan, stored, data_root)
+    found = joined(found, saved)
+    # Claims may read other tables of the same form, stored or saved.
+    others = collect_others(plan, stored, data_root)
+    others = {name: joined(other, saved_before(other, save)) for name, other in others.items()}
+    verdicts = judge_all(found, others)
     _write(found, verdicts, format_, output, json)
     if told := not_beaten(found):
         warn(f"{told}.")
@@ -202,6 +213,8 @@ def table(
     _refuse_nothing(plan, found, run)
     if save is not None and not found.values:
         warn(f"nothing was measured: {save / found.name}.parquet is not written.")
+    elif save is not None and saved is not None and saved.values == found.values:
+        remark(f"Scores: {save / found.name}.parquet had them all")
     elif save is not None:
         path = save_results(found, save)
         remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")

@@ -41,7 +41,7 @@ class Metric:
         summary: what it measures, in a clause.
         score: takes the encoder's `features` `(N, D)` of N whole held-out images, and those of `labels`
             `(N,)` (or `(N, c)` in a multi-label set), `bias` `(N,)` and `condition` `(N, Z)` that its
-            arguments name, all on one device. Returns a number.
+            arguments name, all on one device. Returns a finite number.
 
     Raises:
         ValueError: the name is not allowed, or the score takes something else.

@@ -75,7 +75,8 @@ def not_beaten(results: TableResults) -> str:
     """Say in which columns and rows training did not beat the untrained encoder; empty if it did in all."""
     cells: dict[str, list[Compared]] = {}
     for cell in compare(results):
-        if cell.ours is not None:
+        # A column that a saved file has and the table no longer runs has no metric to compare by.
+        if cell.ours is not None and cell.column in results.table.run.columns:
             cells.setdefault(cell.column, []).append(cell)
     where = []
     for column, own in cells.items():
@@ -84,7 +85,7 @@ def not_beaten(results: TableResults) -> str:
         metric = f"test.{results.table.run.columns[column].metric}" if trained else ""
         worse = [row for row, mean in trained.items() if not beats(metric, mean, controls[row])]
         if worse:
-            names = (results.table.row_names[row] for row in worse)
+            names = (results.table.row_names.get(row, row) for row in worse)
             rows = "all rows" if len(worse) == len(trained) > 1 else ", ".join(names)
             where.append(f"{own[0].column_name} ({rows})")
     return f"{NOT_BEATEN} in {', '.join(where)}" if where else ""
@@ -141,7 +142,10 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
     for rows, scores in groups:
         key, name = UNTRAINED, "untrained encoder (control)"
         if len(groups) > 1:
-            key, name = f"{key}:{'+'.join(rows)}", f"{name} of {', '.join(names[row] for row in rows)}"
+            key, name = (
+                f"{key}:{'+'.join(rows)}",
+                f"{name} of {', '.join(names.get(row, row) for row in rows)}",
+            )
         found.append(
             Compared(
                 column=column,

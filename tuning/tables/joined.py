@@ -1,11 +1,15 @@
 """Runs of one table from several machines in one file: what the file has stays in it and is not run again."""
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
+from contrasweep.tuning.experiment import Experiment, flat_settings
 from contrasweep.tuning.tables.results import CellInfo, Key, TableResults, read_results
 from contrasweep.tuning.tables.runs import by_cell
+
+RUNS_DONE = re.compile(r"^\d+ of \d+ runs done")
 
 
 def saved_before(planned: TableResults, folder: Path | None) -> TableResults | None:
@@ -19,17 +23,32 @@ def saved_before(planned: TableResults, folder: Path | None) -> TableResults | N
 
 
 def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int]]:
-    """Return the seeds of each planned cell that were saved before with the settings of the plan.
+    """Return the seeds of each planned cell that were saved before and count as done."""
+    known = counting(planned, saved)
+    runs = {} if known is None else by_cell(known.values)
+    return {key: frozenset(seed for seed in own if seed is not None) for key, own in runs.items()}
+
+
+def counting(planned: TableResults, saved: TableResults | None) -> TableResults | None:
+    """Return what was saved before without the runs that the plan makes again, those of other settings.
 
     A searched row is of the search in its own results folder, so none of its runs counts.
     """
     if saved is None or planned.tuned:
-        return {}
-    return {
-        key: frozenset(seed for seed in runs if seed is not None)
-        for key, runs in by_cell(saved.values).items()
-        if key in planned.cells and _same(planned.cells[key], saved.cells[key])
+        return None
+    alike = {
+        key for key, cell in planned.cells.items() if key in saved.cells and _same(cell, saved.cells[key])
     }
+    return replace(saved, values=tuple(run for run in saved.values if (run.row, run.column) in alike))
+
+
+def replaced_rows(planned: TableResults, saved: TableResults | None) -> list[str]:
+    """Return the names of the rows with saved runs of other settings, which the plan makes again."""
+    if saved is None or planned.tuned or planned.table.run.information is not None:
+        return []
+    known = saved_seeds(planned, saved)
+    other = (run.row for run in saved.values if (run.row, run.column) in planned.cells.keys() - known.keys())
+    return [planned.table.row_names.get(row, row) for row in dict.fromkeys(other)]
 
 
 def joined(found: TableResults, saved: TableResults | None) -> TableResults:
@@ -38,8 +57,8 @@ def joined(found: TableResults, saved: TableResults | None) -> TableResults:
     Where both have runs of a cell, they are joined if their settings are the same; otherwise those of `found`
     count.
     """
-    if saved is None:
-        return found
+    if saved is None or found.table.run.information is not None:
+        return found  # facts of the data come from their file, whole
     here, there = by_cell(found.values), by_cell(saved.values)
     cells, values = dict(found.cells), list(found.values)
     for key, runs in there.items():
@@ -63,21 +82,27 @@ def _places(results: TableResults) -> list[Key]:
 
 
 def _same(one: CellInfo, other: CellInfo) -> bool:
-    """Whether two cells were run alike; a setting that is younger than a file has its default there."""
-    shared = one.settings.keys() & other.settings.keys()
-    settings = all(one.settings[name] == other.settings[name] for name in shared)
-    return settings and (one.dataset, one.method, one.search) == (other.dataset, other.method, other.search)
+    """Whether two cells were run alike; a setting that one does not name has its default there."""
+    usual = flat_settings(Experiment(method=one.method, dataset=one.dataset).model_dump(mode="json"))
+    first, second = ({**usual, **cell.settings} for cell in (one, other))
+    if not (first["data_fingerprint"] and second["data_fingerprint"]):
+        second["data_fingerprint"] = first["data_fingerprint"]  # of older runs the images are not known
+    made = ((cell.dataset, cell.method, cell.search) for cell in (one, other))
+    return first == second and next(made) == next(made)
 
 
 def _gaps(whole: TableResults, saved: TableResults) -> dict[Key, str]:
     runs = by_cell(whole.values)
     gaps = {}
-    for key, why in {**saved.gaps, **whole.gaps}.items():
+    for key in dict.fromkeys([*saved.gaps, *whole.gaps]):
         done = len(runs.get(key, ()))
+        count = f"{done} of {whole.seeds} runs done"
+        # What went wrong is in the words after the count, here or, where nothing ran here, there.
+        told = [RUNS_DONE.sub(count, part[key]) for part in (whole.gaps, saved.gaps) if key in part]
         if not done:
-            gaps[key] = why
+            gaps[key] = next((why for why in told if why != count), count)
         elif done < whole.seeds:
-            gaps[key] = f"{done} of {whole.seeds} runs done"
+            gaps[key] = next((why for why in told[:1] if why.startswith(count)), count)
     return gaps
 
 

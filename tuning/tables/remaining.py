@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import joined
+from contrasweep.tuning.tables.joined import counting, joined
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
 
@@ -57,7 +57,8 @@ def remaining(
 
     A search counts as if no trial were stopped early, and as a whole unless the store holds it.
     """
-    found = joined(collect(plan, runs, data_root), saved)
+    here = collect(plan, runs, data_root)
+    found = joined(here, counting(here, saved))
     timed = _epoch_seconds(plan, found)
     known = {**timed, **plan.table.run.seconds_per_epoch}
     cells = [cell for own in plan.studies.values() for cell in own]
@@ -91,11 +92,11 @@ def _epoch_seconds(plan: TablePlan, found: TableResults) -> Mapping[str, float]:
     cells = {(cell.row, cell.column): cell for cell in plan.cells if cell.experiment is not None}
     timed: dict[str, dict[tuple[str, int, int | None], tuple[float, int]]] = {}
     for value in found.values:
-        cell = cells.get((value.row, value.column))  # a saved file may have rows that the table lacks now
-        if value.seconds and cell is not None:
+        if value.seconds:
+            planned = cells[value.row, value.column].planned
             # Columns share a run, which counts once.
             run = value.study, value.trial, value.seed
-            timed.setdefault(cell.planned.dataset, {})[run] = value.seconds, cell.planned.epochs
+            timed.setdefault(planned.dataset, {})[run] = value.seconds, planned.epochs
     return {
         dataset: sum(seconds for seconds, _ in runs.values()) / sum(epochs for _, epochs in runs.values())
         for dataset, runs in timed.items()

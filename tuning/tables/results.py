@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from contrasweep.search_spaces.tables import Scale, Table, load_table
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import written_whole
 
 Key = tuple[str, str]
 
@@ -201,9 +202,10 @@ def save_results(results: TableResults, folder: Path) -> Path:
     }
     rows = [asdict(value) for value in results.values]
     metadata = {_CONTENT: json.dumps(content, sort_keys=True).encode()}
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{results.name}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA.with_metadata(metadata)), path)
+    # The file may hold the only copy of another machine's runs: it is replaced whole or not at all.
+    with written_whole(path) as file:
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA.with_metadata(metadata)), file)
     return path
 
 
