@@ -142,10 +142,8 @@ def _controls(results: TableResults, column: str) -> list[Compared]:
     for rows, scores in groups:
         key, name = UNTRAINED, "untrained encoder (control)"
         if len(groups) > 1:
-            key, name = (
-                f"{key}:{'+'.join(rows)}",
-                f"{name} of {', '.join(names.get(row, row) for row in rows)}",
-            )
+            told = ", ".join(names.get(row, row) for row in rows)
+            key, name = f"{key}:{'+'.join(rows)}", f"{name} of {told}"
         found.append(
             Compared(
                 column=column,

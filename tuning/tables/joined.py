@@ -83,12 +83,13 @@ def _places(results: TableResults) -> list[Key]:
 
 def _same(one: CellInfo, other: CellInfo) -> bool:
     """Whether two cells were run alike; a setting that one does not name has its default there."""
+    if (one.dataset, one.method, one.search) != (other.dataset, other.method, other.search):
+        return False
     usual = flat_settings(Experiment(method=one.method, dataset=one.dataset).model_dump(mode="json"))
     first, second = ({**usual, **cell.settings} for cell in (one, other))
     if not (first["data_fingerprint"] and second["data_fingerprint"]):
         second["data_fingerprint"] = first["data_fingerprint"]  # of older runs the images are not known
-    made = ((cell.dataset, cell.method, cell.search) for cell in (one, other))
-    return first == second and next(made) == next(made)
+    return first == second
 
 
 def _gaps(whole: TableResults, saved: TableResults) -> dict[Key, str]:
