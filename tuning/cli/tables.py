@@ -164,7 +164,7 @@ def table(
     from contrasweep.tuning.tables.joined import joined, replaced_rows, saved_before, saved_seeds
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
-    from contrasweep.tuning.tables.results import TableResults, save_results
+    from contrasweep.tuning.tables.results import TableResults
     from contrasweep.tuning.tables.verdict import judge_all
 
     if format_ not in FORMATS:
@@ -188,7 +188,7 @@ def table(
             "run, and new runs replace them"
         )
     if dry_run:
-        _print_plan(plan, stored, data_root, saved, json)
+        _print_plan(plan, found, saved, json)
         return
     failed: Mapping[str, str] = {}
     if on is not None:
@@ -211,13 +211,8 @@ def table(
     for study, why in failed.items():
         warn(f"{study}: {why}")
     _refuse_nothing(plan, found, run)
-    if save is not None and not found.values:
-        warn(f"nothing was measured: {save / found.name}.parquet is not written.")
-    elif save is not None and saved is not None and saved.values == found.values:
-        remark(f"Scores: {save / found.name}.parquet had them all")
-    elif save is not None:
-        path = save_results(found, save)
-        remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
+    if save is not None:
+        _save(found, saved, save)
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
 
@@ -249,7 +244,9 @@ def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, *
     remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
-def _run(plan: "TablePlan", line: Shown, *, saved: "Mapping[Key, Set[int]]", **on: Any) -> Mapping[str, str]:
+def _run(
+    plan: "TablePlan", line: Shown, *, saved: "Mapping[Key, Set[int | None]]", **on: Any
+) -> Mapping[str, str]:
     from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
@@ -282,6 +279,19 @@ def _write(
     remark(f"Wrote {output}")
 
 
+def _save(found: "TableResults", saved: "TableResults | None", folder: Path) -> None:
+    """Write the scores to a folder that holds `saved`, unless there is nothing new."""
+    from contrasweep.tuning.tables.results import save_results
+
+    if not found.values:
+        warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
+    elif saved is not None and saved.values == found.values:
+        remark(f"Scores: {folder / found.name}.parquet had them all")
+    else:
+        path = save_results(found, folder)
+        remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
+
+
 def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
     """Raise SweepFailed if runs were asked for and none gave a number."""
     from contrasweep.tuning.errors import SweepFailed
@@ -292,11 +302,7 @@ def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None
 
 
 def _print_plan(
-    plan: "TablePlan",
-    stored: "StoredRuns",
-    data_root: Path | None,
-    saved: "TableResults | None",
-    as_json: bool,
+    plan: "TablePlan", found: "TableResults", saved: "TableResults | None", as_json: bool
 ) -> None:
     from contrasweep.tuning.tables.remaining import remaining
 
@@ -311,7 +317,7 @@ def _print_plan(
         }
         for cell in plan.chosen
     ]
-    left = remaining(plan, stored, data_root, saved)
+    left = remaining(plan, found, saved)
     if as_json:
         counts = {"runs": plan.runs, "stored": left.stored, "missing": left.missing}
         costs = {"seconds": plan.seconds, "seconds_missing": left.seconds}

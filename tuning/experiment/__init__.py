@@ -3,6 +3,7 @@
 from contrasweep.tuning.experiment.experiment import (
     Experiment,
     Value,
+    default_settings,
     differing_settings,
     experiment_in_file,
     flat_settings,
@@ -32,6 +33,7 @@ __all__ = [
     "ValidationSettings",
     "Value",
     "ViewSettings",
+    "default_settings",
     "differing_settings",
     "experiment_in_file",
     "flat_settings",

@@ -214,6 +214,11 @@ def experiment_in_file(text: str, place: str) -> Experiment | None:
         return parse_experiment(json.loads(text))
 
 
+def default_settings(method: str, dataset: str) -> dict[str, Any]:
+    """Return all settings of an experiment that sets nothing else, by dotted paths, as JSON holds them."""
+    return flat_settings(Experiment(method=method, dataset=dataset).model_dump(mode="json"))
+
+
 def flat_settings(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested settings by dotted paths, the form that `with_values` takes."""
     flat: dict[str, Any] = {}

@@ -26,7 +26,7 @@ from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
-from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults
+from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults, runs_done_of
 from contrasweep.version import __version__
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
@@ -168,7 +168,7 @@ def collect(plan: TablePlan, runs: StoredRuns, data_root: Path | None = None) ->
         values += found
         if found or cell.state == RUNS:
             cells[key] = info
-            gaps[key] = reason or f"{len(found)} of {plan.seeds} runs done"
+            gaps[key] = reason or runs_done_of(len(found), plan.seeds)
         if len(found) == plan.seeds:
             gaps.pop(key, None)
     return TableResults(
@@ -253,7 +253,7 @@ class _Reader:
         if failed:
             # The errors of some libraries end in lines of advice; the first line names the error.
             reason = str(failed[0]["error"]).strip().partition("\n")[0]
-            return f"{done} of {self.plan.seeds} runs done, {len(failed)} failed: {reason}"
+            return f"{runs_done_of(done, self.plan.seeds)}, {len(failed)} failed: {reason}"
         return ""
 
     def _searched(self, cell: CellPlan) -> tuple[SelectedTrial, RowSearch] | None:

@@ -1,15 +1,19 @@
 """Runs of one table from several machines in one file: what the file has stays in it and is not run again."""
 
-import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
-from contrasweep.tuning.experiment import Experiment, flat_settings
-from contrasweep.tuning.tables.results import CellInfo, Key, TableResults, read_results
+from contrasweep.tuning.experiment import default_settings
+from contrasweep.tuning.tables.results import (
+    RUNS_DONE,
+    CellInfo,
+    Key,
+    TableResults,
+    read_results,
+    runs_done_of,
+)
 from contrasweep.tuning.tables.runs import by_cell
-
-RUNS_DONE = re.compile(r"^\d+ of \d+ runs done")
 
 
 def saved_before(planned: TableResults, folder: Path | None) -> TableResults | None:
@@ -22,11 +26,11 @@ def saved_before(planned: TableResults, folder: Path | None) -> TableResults | N
     return None if path is None or not path.exists() else read_results(path)
 
 
-def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int]]:
+def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int | None]]:
     """Return the seeds of each planned cell that were saved before and count as done."""
     known = counting(planned, saved)
     runs = {} if known is None else by_cell(known.values)
-    return {key: frozenset(seed for seed in own if seed is not None) for key, own in runs.items()}
+    return {key: frozenset(own) for key, own in runs.items()}
 
 
 def counting(planned: TableResults, saved: TableResults | None) -> TableResults | None:
@@ -44,7 +48,7 @@ def counting(planned: TableResults, saved: TableResults | None) -> TableResults 
 
 def replaced_rows(planned: TableResults, saved: TableResults | None) -> list[str]:
     """Return the names of the rows with saved runs of other settings, which the plan makes again."""
-    if saved is None or planned.tuned or planned.table.run.information is not None:
+    if saved is None or planned.tuned:
         return []
     known = saved_seeds(planned, saved)
     other = (run.row for run in saved.values if (run.row, run.column) in planned.cells.keys() - known.keys())
@@ -85,7 +89,7 @@ def _same(one: CellInfo, other: CellInfo) -> bool:
     """Whether two cells were run alike; a setting that one does not name has its default there."""
     if (one.dataset, one.method, one.search) != (other.dataset, other.method, other.search):
         return False
-    usual = flat_settings(Experiment(method=one.method, dataset=one.dataset).model_dump(mode="json"))
+    usual = default_settings(one.method, one.dataset)
     first, second = ({**usual, **cell.settings} for cell in (one, other))
     if not (first["data_fingerprint"] and second["data_fingerprint"]):
         second["data_fingerprint"] = first["data_fingerprint"]  # of older runs the images are not known
@@ -97,7 +101,7 @@ def _gaps(whole: TableResults, saved: TableResults) -> dict[Key, str]:
     gaps = {}
     for key in dict.fromkeys([*saved.gaps, *whole.gaps]):
         done = len(runs.get(key, ()))
-        count = f"{done} of {whole.seeds} runs done"
+        count = runs_done_of(done, whole.seeds)
         # What went wrong is in the words after the count, here or, where nothing ran here, there.
         told = [RUNS_DONE.sub(count, part[key]) for part in (whole.gaps, saved.gaps) if key in part]
         if not done:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from contrasweep.tuning.experiment import Experiment, flat_settings
+from contrasweep.tuning.experiment import default_settings, flat_settings
 from contrasweep.tuning.tables.collect import search_space
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.results import CellInfo, TableResults
@@ -53,7 +53,7 @@ def _changes(stored: Mapping[str, Any], cell: CellPlan, tuned: bool) -> Iterator
     """Yield each setting with its stored value and the value that the table has now."""
     now = flat_settings(cell.planned.content())
     # A setting that is younger than the runs had its default then.
-    usual = flat_settings(Experiment(method=cell.planned.method, dataset=cell.planned.dataset).model_dump())
+    usual = default_settings(cell.planned.method, cell.planned.dataset)
     fixed = {path for name in cell.settings for path in (name, f"hyperparameters.{name}")}
     names = fixed & now.keys() if tuned else now.keys() | stored.keys()
     left_out = ("dataset", "data_fingerprint", "seed", "validation.")

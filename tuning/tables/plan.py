@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -117,10 +117,19 @@ class TablePlan:
                 found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
         return {study: list(trials.values()) for study, trials in found.items()}
 
-    def sharing(self, cell: CellPlan) -> list[CellPlan]:
-        """Return the chosen cells that read the same runs as a cell, itself included."""
-        run = cell.study, cell.trial
-        return [one for one in self.running if (one.study, one.trial) == run and self.asks_for(one.column)]
+    def known_seeds(self, cell: CellPlan, known: Mapping[tuple[str, str], Iterable[int | None]]) -> set[int]:
+        """Return which planned seeds of a cell are known in all chosen columns that read the same runs.
+
+        Args:
+            cell: the cell.
+            known: the seeds with a score, by row and column.
+        """
+        sharing = [
+            known.get((one.row, one.column), ())
+            for one in self.running
+            if (one.study, one.trial) == (cell.study, cell.trial) and self.asks_for(one.column)
+        ]
+        return set(self.seeds_of(cell.planned)).intersection(*sharing)
 
     @property
     def runs(self) -> int:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from contrasweep.tuning.durations import in_one_unit
-from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.joined import counting, joined
 from contrasweep.tuning.tables.plan import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
+from contrasweep.tuning.tables.runs import by_cell
 
 
 @dataclass(frozen=True)
@@ -47,44 +46,33 @@ def cost_in_words(seconds: float | None) -> str:
     return "not measured" if seconds is None else in_one_unit(seconds)
 
 
-def remaining(
-    plan: TablePlan,
-    runs: StoredRuns,
-    data_root: Path | None = None,
-    saved: TableResults | None = None,
-) -> Remaining:
-    """Return what the store and the results that were saved before hold and lack of a plan.
+def remaining(plan: TablePlan, found: TableResults, saved: TableResults | None = None) -> Remaining:
+    """Return what is left of a plan; `found` are its stored results, `saved` those of the folder of `--save`.
 
     A search counts as if no trial were stopped early, and as a whole unless the store holds it.
     """
-    here = collect(plan, runs, data_root)
-    found = joined(here, counting(here, saved))
-    timed = _epoch_seconds(plan, found)
+    whole = joined(found, counting(found, saved))
+    timed = _epoch_seconds(plan, whole)
     known = {**timed, **plan.table.run.seconds_per_epoch}
-    cells = [cell for own in plan.studies.values() for cell in own]
-    stored = sum(_stored(plan, cell, found) for cell in cells)
-    left = [(cell, _epochs_left(plan, cell, found)) for cell in cells]
+    runs = by_cell(whole.values)
+    cells = [(cell, len(plan.known_seeds(cell, runs))) for own in plan.studies.values() for cell in own]
+    stored = sum(done for _, done in cells)
+    left = [(cell, _epochs_left(plan, cell, done, whole)) for cell, done in cells]
     waiting = {cell.planned.dataset for cell, epochs in left if epochs}
     seconds = None
     if waiting <= known.keys():
         seconds = sum(known[cell.planned.dataset] * epochs for cell, epochs in left if epochs)
     by_runs = seconds is not None and not waiting <= plan.table.run.seconds_per_epoch.keys()
-    timed_on = found.provenance.get("device", "cpu") if by_runs else ""
+    timed_on = whole.provenance.get("device", "cpu") if by_runs else ""
     return Remaining(stored, plan.runs - stored, seconds, timed_on)
 
 
-def _stored(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
-    """Return how many of the planned runs of a cell all columns have that share them."""
-    seeds = set(plan.seeds_of(cell.planned))
-    return len(seeds.intersection(*(found.of(one.row, one.column) for one in plan.sharing(cell))))
-
-
-def _epochs_left(plan: TablePlan, cell: CellPlan, found: TableResults) -> int:
+def _epochs_left(plan: TablePlan, cell: CellPlan, done: int, found: TableResults) -> int:
     """Return the epochs that the missing final runs of a cell take, and its search."""
     search = found.cells[cell.row, cell.column].search
     held = 0 if search is None else search.trials
     trials = max(0, plan.trials - held) * cell.planned.validation.rounds
-    return cell.planned.epochs * (plan.seeds - _stored(plan, cell, found) + trials)
+    return cell.planned.epochs * (plan.seeds - done + trials)
 
 
 def _epoch_seconds(plan: TablePlan, found: TableResults) -> Mapping[str, float]:

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,6 +31,9 @@ SCHEMA = pa.schema(
         pa.field("trial", pa.int64(), nullable=False),
     ]
 )
+RUNS_DONE = re.compile(r"^\d+ of \d+ runs done")
+"""The beginning of a gap of which something is known, as `runs_done_of` writes it."""
+
 _CONTENT = b"contrasweep.table"
 
 
@@ -177,6 +181,11 @@ class TableResults:
     @property
     def _searches(self) -> list[RowSearch]:
         return [info.search for info in self.cells.values() if info.search is not None]
+
+
+def runs_done_of(done: int, planned: int) -> str:
+    """Return how a gap begins: how many of its planned runs are done."""
+    return f"{done} of {planned} runs done"
 
 
 def without(settings: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def run_table(
     device: str | None = None,
     machine: Machine | None = None,
     command: str = "",
-    saved: Mapping[Key, Set[int]] | None = None,
+    saved: Mapping[Key, Set[int | None]] | None = None,
     show: Show | None = None,
 ) -> dict[str, str]:
     """Run what the store still lacks of a planned table; return the reasons of failed studies, by study.
@@ -106,15 +106,15 @@ def run_table(
 
 
 def _saved_runs(
-    plan: TablePlan, cells: list[CellPlan], saved: Mapping[Key, Set[int]]
+    plan: TablePlan, cells: list[CellPlan], saved: Mapping[Key, Set[int | None]]
 ) -> set[tuple[str, int]]:
     """Return the saved runs of a study by identity and seed; columns that share a run must all have it."""
-    found = set()
-    for cell in cells:
-        sharing = [saved.get((one.row, one.column), frozenset()) for one in plan.sharing(cell)]
-        seeds = frozenset.intersection(*map(frozenset, sharing))
-        found |= {(known, seed) for known in identities_of_final(cell.planned) for seed in seeds}
-    return found
+    return {
+        (identity, seed)
+        for cell in cells
+        for seed in plan.known_seeds(cell, saved)
+        for identity in identities_of_final(cell.planned)
+    }
 
 
 def _run_missing(
