@@ -151,7 +151,7 @@ class DecodedImages:
         if isinstance(reason, CorruptImage):
             return DatasetDamaged(
                 f"corrupt image: {name} cannot be decoded ({reason}). "
-                "Replace it, or leave such images out: the option corrupt=skip of a dataset does."
+                "Replace it, or leave such images out: corrupt=skip of a dataset, --skip-corrupt of embed."
             )
         return DatasetDamaged(
             f"{name} is {reason.height} x {reason.width} pixels, the first image "

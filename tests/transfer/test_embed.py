@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from contrasweep.data import LabelledImages, load_test
+from contrasweep.data import DatasetDamaged, LabelledImages, load_test
 from contrasweep.models import load_encoder
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.transfer.embed import METADATA, embed
@@ -83,6 +83,37 @@ def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Pat
     )
     assert result.exit_code == 2
     assert "9.png" in result.stderr
+    assert "--skip-corrupt" in result.stderr
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_damaged_images_of_a_folder_can_be_left_out(
+    runs: list[FinalRun], pictures: Path, tmp_path: Path
+) -> None:
+    whole, part = tmp_path / "whole.parquet", tmp_path / "part.parquet"
+    embed(runs[0].file, pictures, whole)
+    (pictures / "a" / "2.png").write_bytes(b"damaged")
+    cut = (pictures / "b" / "1.png").read_bytes()[:40]
+    (pictures / "b" / "9.png").write_bytes(cut)
+    page = tmp_path / "map.html"
+    words = ["embed", str(runs[0].file), str(pictures), "-o", str(part), "--map", str(page)]
+    result = CliRunner().invoke(app, [*words, "--skip-corrupt"])
+    assert result.exit_code == 0, result.output
+    assert pq.read_table(part).equals(pq.read_table(whole))
+    assert "Wrote" in result.stdout
+    assert map_content(page.read_text(encoding="utf-8"))["names"] == [
+        "4.png",
+        "a/3.png",
+        "b/1.png",
+        "b/deep/2.png",
+    ]
+
+
+def test_a_folder_of_damaged_images_has_none_to_embed(runs: list[FinalRun], tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "1.png").write_bytes(b"damaged")
+    with pytest.raises(DatasetDamaged, match="none of 1 images can be decoded"):
+        embed(runs[0].file, tmp_path / "bad", tmp_path / "f.parquet", skip_corrupt=True)
     assert not list(tmp_path.glob("*.parquet"))
 
 
@@ -104,6 +135,10 @@ def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Pat
             "unknown map method 'tsne'",
         ),
         (["digits", "-o", "f.parquet", "--map-method", "pca"], "--map-method given; allowed: with --map"),
+        (
+            ["digits", "-o", "f.parquet", "--skip-corrupt"],
+            "--skip-corrupt goes with a folder; digits is a dataset",
+        ),
     ],
 )
 def test_wrong_input_is_refused(

@@ -37,6 +37,12 @@ def embed(
         typer.Option("--map", help="Also write a map of the features there, with the images: .html."),
     ] = None,
     map_method: MapMethod = None,
+    skip_corrupt: Annotated[
+        bool,
+        typer.Option(
+            "--skip-corrupt", help="Leave damaged images of a folder out; default: stop and name one."
+        ),
+    ] = False,
     cpus: Annotated[int | None, typer.Option(help="Threads; default: one per core.")] = None,
     device: Device = None,
     data_root: DataRoot = None,
@@ -58,7 +64,7 @@ def embed(
     check_counts(None, cpus, None)
     check_device_name(device or AUTO)
     method = map_method_of(map_method, map_asked=map_ is not None)
-    request = EmbedRequest(source, output, split, map_, method)
+    request = EmbedRequest(source, output, split, map_, method, skip_corrupt)
     own = one_encoder(encoder, results)
     remark("Loading torch ...")
     import torch

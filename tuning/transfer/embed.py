@@ -44,6 +44,7 @@ def embed(
     split: str | None = None,
     page: str | Path | None = None,
     method: str = PCA,
+    skip_corrupt: bool = False,
     results: str | Path = RESULTS,
     data_root: Path | None = None,
     device: str = AUTO,
@@ -62,6 +63,8 @@ def embed(
         split: of a dataset: `train` or, by default, `test`.
         page: where to write a map of the features as a page; None: nowhere.
         method: how the map places them: `pca` or `umap`.
+        skip_corrupt: leave out the images of a folder that cannot be decoded, with a warning that names them.
+            Every image is then decoded twice.
         results: the results folder of studies.
         data_root: the folder of the datasets.
         device: where to compute: `auto`, `cpu` or `cuda`.
@@ -71,8 +74,10 @@ def embed(
         InputError: see `EmbedRequest`, `one_encoder` and `read_encoders`; a folder holds no image, or the
             features are not finite.
         DatasetMissing: the files of the dataset are not in place.
+        DatasetDamaged: an image cannot be decoded.
     """
-    request = EmbedRequest(str(source), Path(output), split, None if page is None else Path(page), method)
+    place = None if page is None else Path(page)
+    request = EmbedRequest(str(source), Path(output), split, place, method, skip_corrupt)
     own = one_encoder(str(encoder), str(results))
     return run_request(request, own, data_root=data_root, device=device, tell=tell)
 
@@ -91,7 +96,8 @@ def run_request(
     if request.is_dataset:
         images = dataset_images(request.source, request.split or "test", data_root)
     else:
-        images = folder_images(request.source, takes.channels, round(takes.size / centre))
+        size = round(takes.size / centre)
+        images = folder_images(request.source, takes.channels, size, skip_corrupt=request.skip_corrupt)
     place = torch.device(device_for(device))
     points = None if request.page is None else MapPoints(len(images))
     done = _preprocessing(images, encoder)

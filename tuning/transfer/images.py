@@ -67,14 +67,16 @@ class ImageSet:
         )
 
 
-def folder_images(folder: str, channels: int, size: int) -> ImageSet:
+def folder_images(folder: str, channels: int, size: int, *, skip_corrupt: bool = False) -> ImageSet:
     """Return all image files below a folder, in the order of their paths, resized as datasets of folders are.
 
     Their shorter side is resized to `size` pixels, and the centre cut out. The folder in which a file lies,
-    directly below `folder`, is its class; a file that lies in no such folder has none.
+    directly below `folder`, is its class; a file that lies in no such folder has none. With `skip_corrupt`,
+    every image is decoded once, and those that cannot be are left out, with a warning.
 
     Raises:
         InputError: there is no image below the folder.
+        DatasetDamaged: with `skip_corrupt`, none of them can be decoded.
     """
     place = Path(folder)
     names = names_below(place, EXTENSIONS)
@@ -85,7 +87,8 @@ def folder_images(folder: str, channels: int, size: int) -> ImageSet:
     number = {name: label for label, name in enumerate(classes)}
     files = DecodedImages(FileImages([place / name for name in names]), (channels, size, size), resize=True)
     labels = [None if name is None else number[name] for name in own]
-    return ImageSet(StreamedImages(files), names, labels, classes, os.path.abspath(folder), resized=True)
+    found = ImageSet(StreamedImages(files), names, labels, classes, os.path.abspath(folder), resized=True)
+    return found.subset(files.sound_rows()) if skip_corrupt else found
 
 
 def dataset_images(dataset: str, split: str, data_root: Path | None) -> ImageSet:

@@ -54,10 +54,12 @@ class EmbedRequest:
         split: the split of a dataset; None: its test split.
         page: the page with a map of the features; None: none is drawn.
         method: how the map places them, among `MAP_METHODS`.
+        skip_corrupt: whether damaged images of a folder are left out.
 
     Raises:
         InputError: there is no such dataset or folder (with the nearest name), a split of a folder is asked
-            for, a file cannot be written, or the map's method is unknown or needs a package.
+            for, or that damaged images of a dataset are left out; a file cannot be written, or the map's
+            method is unknown or needs a package.
     """
 
     source: str
@@ -65,6 +67,7 @@ class EmbedRequest:
     split: str | None = None
     page: Path | None = None
     method: str = PCA
+    skip_corrupt: bool = False
 
     def __post_init__(self) -> None:
         check_file(self.output, "-o", (".parquet",))
@@ -76,6 +79,11 @@ class EmbedRequest:
         bare = self.source.partition(":")[0]
         if self.is_dataset:
             check_image_dataset(self.source)
+            if self.skip_corrupt:
+                raise InputError(
+                    f"--skip-corrupt goes with a folder; {bare} is a dataset. "
+                    "Datasets of image files have the option corrupt=skip"
+                )
         elif not os.path.isdir(self.source):
             near = did_you_mean(bare, DECLARED_DATASETS, "dataset")
             raise InputError(f"{self.source!r} is neither a folder nor a dataset.{near}")
