@@ -95,12 +95,18 @@ def read_clusterings(
     see `read_attributes`; the columns of the image and of the label are not attributes.
 
     Raises:
-        ValueError: see `read_attributes`; an image without a label; or a damaged file of ready clusters.
+        ValueError: see `read_attributes`; an image without a label; a damaged file of ready clusters, or one
+            for which `categorical` or `ignore` is given.
     """
     table = read_text_table(path)
     hint = ". Name that of the labels: --label-column, in Python label_column"
     label = column_of(table, label_column, path, hint)
     if any(name.startswith(READY_PREFIX) for name in table):
+        if categorical or ignore:
+            raise ValueError(
+                f"{path} has ready clusters ({READY_PREFIX}K) and no attributes: there is nothing to take as "
+                f"categories or to ignore, given {few_quoted([*categorical, *ignore])}"
+            )
         return _ready(_without_footer(table, path), label_column, path)
     if "" in label.values:
         rows = (label.codes == label.values.index("")).nonzero()[0]

@@ -83,6 +83,8 @@ def test_one_k_has_no_crossing_but_a_row(run: Run) -> None:
         (["ut-zappos50k"], ["'ut-zappos50k' not found", "no-data", "--data-root"]),
         (["digits"], ["'digits' comes without attributes", ".csv"]),
         (["nowhere.csv"], ["nowhere.csv: there is no such file"]),
+        (["ready.csv", "--ignore", "label_gran_3"], ["has ready clusters", "given 'label_gran_3'"]),
+        (["ut-zappos50k", "--categorical", "kind"], ["go with a .csv file of attributes"]),
         (["ready.csv", "--top-k", "5..3"], ["1 <= LOW <= HIGH, given '5..3'"]),
         (["ready.csv", "--top-k", "0..3"], ["1 <= LOW <= HIGH, given '0..3'"]),
         (["ready.csv", "--top-k", "abc"], ["LOW..HIGH, for example 3..150, given 'abc'"]),

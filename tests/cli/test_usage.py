@@ -80,6 +80,9 @@ def _refused(*arguments: str) -> str:
         ([*SWEEP, "--extend", "0", "--name", "x"], "extend must be at least 1, given 0"),
         (["show", "study", "--top", "0"], "top must be at least 1, given 0"),
         (["best", "study", "other"], "unexpected extra argument"),
+        ([*SWEEP, "--metric", "accuracy", "--metric=loss"], "--metric is given twice, and takes one value"),
+        ([*SWEEP, "--name", "a", "--trials", "3", "--name", "a"], "--name is given twice"),
+        (["best", "a", "-o", "a.yaml", "--output", "b.yaml"], "--output is given twice"),
     ],
 )
 def test_what_is_wrong_and_what_is_meant(arguments: list[str], told: str) -> None:

@@ -141,6 +141,20 @@ def test_a_check_may_read_the_runs_of_another_table(verify: Verify) -> None:
     )
     check = 'row["ours"].acc > table["earlier"].row["ours"].acc'
     assert "| since then | holds |" in verify([{"text": "since then", "check": check}], runs).output
+    runs += "".join(f"earlier,first,acc,{seed},{80 + seed}\n" for seed in range(1, 6))
+    best = 'argmax(table["earlier"].rows["ours", "first"].acc) == "{}"'
+    result = verify([{"text": name, "check": best.format(name)} for name in ("first", "ours")], runs)
+    assert "| first | holds |" in result.output
+    assert "| ours | contradicted |" in result.output
+    unknown = verify([{"text": "none", "check": best.format("theirs")}], runs)
+    assert "claim 1: unknown row 'theirs'" in unknown.stderr
+
+
+def test_a_division_by_nothing_names_its_claim(verify: Verify) -> None:
+    nothing = {"text": "no ratio", "check": 'row["ours"].acc / (row["ours"].acc - row["ours"].acc) > 1'}
+    result = verify([TRUE, nothing])
+    assert result.exit_code == 2
+    assert "claims.yaml: claim 2: ours.acc / 0 divides by 0" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,8 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
-from contrasweep.tuning.results.encoders import encoder_path
+from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders
+from contrasweep.tuning.store.removal import delete_study
 from contrasweep.tuning.transfer.sources import encoder_sources
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
 
@@ -44,9 +46,11 @@ def encoder_file(seed: int) -> bytes:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search, whose best trial is 1, and final runs of trials 0 and 1; commands only read them."""
     folder = tmp_path_factory.mktemp("export") / "results"
-    PlannedStudy(small_plan(folder)).write(scored(), scored((0.5, 0.6, 0.9)))
+    search = PlannedStudy(small_plan(folder))
+    search.write(scored(), scored((0.5, 0.6, 0.9)))
     metrics = ("test.accuracy", "test.untrained_accuracy")
-    final = WrittenStudy(folder, make_final_record("study-1-final", metrics=metrics))
+    record = make_final_record("study-1-final", metrics=metrics, created=search.record.created)
+    final = WrittenStudy(folder, record)
     for (trial, seed), score in SCORES.items():
         found = {"test.accuracy": score, "test.untrained_accuracy": 0.4}
         final.write(Run(trial, seed, final=found, phase="final", config=f"c{trial}"))
@@ -280,3 +284,18 @@ def test_the_card_of_one_seed_of_a_trial_has_the_controls_of_that_seed(
     assert "chose this trial (by the mean over 2 seeds)" in card
     rows = [line for line in card.splitlines() if line.startswith(("| accuracy", "| ridge accuracy"))]
     assert rows == ["| accuracy | 0.6 | 0.25 (n = 1) |", "| ridge accuracy | 0.6 | 0.25 (n = 1) |"]
+
+
+def test_runs_of_an_earlier_search_of_the_name_are_not_exported(tmp_path: Path) -> None:
+    search = PlannedStudy(small_plan(tmp_path))
+    search.write(scored())
+    before = search.record.created - timedelta(seconds=1)
+    final = WrittenStudy(tmp_path, make_final_record("study-1-final", created=before))
+    final.write(Run(0, 5, final={"test.accuracy": 0.5}, phase="final"))
+    final.location.write(encoder_path("study-1-final", 0, 5), encoder_file(5))
+    with pytest.raises(InputError, match="study-1 has no encoder"):
+        runs_with_encoders(search.store, "study-1")
+    final.location.write(encoder_path("study-1", 0, 0), encoder_file(0))
+    assert runs_with_encoders(search.store, "study-1")[0] == "study-1"
+    delete_study(final.location, "study-1")
+    assert runs_with_encoders(search.store, "study-1")[0] == "study-1-final"

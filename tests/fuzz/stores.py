@@ -50,6 +50,7 @@ def write_studies(results: Path) -> None:
     final = make_final_record(
         FINAL,
         metrics=_FINAL_METRICS,
+        created=record.created,
         experiment=record.experiment.model_dump(mode="json"),
         columns={"hyperparameters": record.columns.hyperparameters, "metrics": _FINAL_METRICS},
     )

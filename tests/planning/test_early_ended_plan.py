@@ -13,6 +13,8 @@ def test_a_search_that_ended_early_is_believed_to_have_the_trials_planned_or_tho
     for trials, again in ((7, 4), (3, 0), (None, 0)):
         refuse_difference(plan, early, Expected(trials=trials))
         assert trials_wanted_again(early, Expected(trials=trials)) == again
+    limited = [trials_wanted_again(early, Expected(trials=trials), limited=True) for trials in (7, 3, None)]
+    assert limited == [4, 0, 4], "a script need not say how many trials are usual"
     with pytest.raises(InputError, match=r"trials was 3, is 9 \(--extend 6 adds 6\)\. Start a new one"):
         refuse_difference(plan, early, Expected(trials=9))
     with pytest.raises(InputError, match=r"trials was 3, is 2\. Start a new one"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources, resources_for
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import open_location, save_study, study_names
+from contrasweep.tuning.store.removal import delete_study
 from tests.studies import make_record
 
 ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
@@ -175,3 +177,14 @@ def test_what_is_not_installed_here_is_refused_before_anything_is_written(
     with pytest.raises(InputError, match=told):
         _plan(other)
     assert not (tmp_path / "results").exists()
+
+
+def test_runs_of_an_earlier_search_of_the_name_are_not_mixed_with_new_ones(trial: SelectedTrial) -> None:
+    plan = _plan(trial)
+    earlier, later = (plan.record.created + timedelta(seconds=seconds) for seconds in (-1, 1))
+    save_study(plan.location, make_record("searched", created=earlier))
+    assert _plan(trial).record == plan.record
+    delete_study(plan.location, "searched")
+    save_study(plan.location, make_record("searched", created=later))
+    with pytest.raises(InputError, match="searched-final holds runs of an earlier search named searched"):
+        _plan(trial)

@@ -16,6 +16,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.options import SweepOptions
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.results.commands import RESUMABLE
 from contrasweep.tuning.store import StoreError
 
 
@@ -116,13 +117,11 @@ def test_a_name_that_is_taken_is_told_with_what_goes_on(
             contrasweep.sweep("infonce", "digits", trials=2, name="python", **options)
         return str(refused.value)
 
-    assert again().endswith(
-        "With --resume, the same command goes on; in Python, `contrasweep.resume_sweep('python')` does."
-    )
+    assert again().endswith(f"{RESUMABLE}; in Python, `contrasweep.resume_sweep('python')` does.")
     assert "`contrasweep.resume_sweep('python', 'elsewhere')` does" in again(results="elsewhere")
     typed = CliRunner().invoke(app, ["sweep", "infonce", "--data", "digits", "--name", "python"])
     assert typed.exit_code == 2
-    assert "With --resume, the same command goes on." in typed.stderr
+    assert f"{RESUMABLE}." in typed.stderr
     assert "resume_sweep" not in typed.stderr
     assert len(plans) == 2
 

@@ -48,9 +48,20 @@ def test_rates_are_those_of_the_optimizer_in_use(tmp_path: Path) -> None:
     )
 
 
+def test_an_optimizer_that_the_file_fixes_brings_its_rates(tmp_path: Path) -> None:
+    adam = own_space(METHOD, DATASET, {"optimizer.name": "adam"})["optimizer.lr"]
+    for form in ("adam", "{fixed: adam}"):
+        found = read(tmp_path, f"extends: {METHOD}\noptimizer.name: {form}\n")
+        assert found["optimizer.lr"] == adam != own_space(METHOD, DATASET)["optimizer.lr"]
+
+
 @pytest.mark.parametrize(
     ("form", "default"),
     [
+        ("batch_size: {choice: [32, 64, 128]}", 128),
+        ("schedule.warmup_epochs: {int: [0, 3]}", 0),
+        ("optimizer.momentum: {uniform: [0, 0.99]}", 0.9),
+        ("views.max_crop: {uniform: [0.3, 1]}", 1.0),
         ("temperature: {log: [0.1, 10]}", 0.2),
         ("temperature: {log: [0.01, 0.04]}", 0.02),
         ("temperature: {uniform: [1, 2]}", 1.5),

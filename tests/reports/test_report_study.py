@@ -1,14 +1,17 @@
 import math
 import random
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.reports.rows import write_rows
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
-from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored
+from tests.studies import CREATED, PlannedStudy, Run, WrittenStudy, make_final_record, scored
 
 
 def test_the_best_completed_trial_comes_first_and_of_equal_ones_the_earlier(write_study, store) -> None:
@@ -139,6 +142,19 @@ def test_a_stopped_trial_is_not_selected_though_it_has_the_metric(write_study, s
     search = {"metric": "val.ridge_accuracy"}
     write_study([scored([0.5, 0.7]), scored([0.5, 0.9], "stopped")], search=search)
     assert [trial.number for trial in read_study(store, "demo").ranked] == [0]
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+def test_final_runs_of_an_earlier_search_of_the_name_are_left_out(
+    write_study, location, store, caplog, seconds: int
+) -> None:
+    write_study([scored([0.5, 0.7])])
+    record = make_final_record(created=CREATED + timedelta(seconds=seconds))
+    WrittenStudy(location, record).write(Run(final={"test.accuracy": 0.5}))
+    assert (read_study(store, "demo").final_runs is None) == (seconds < 0)
+    assert ("demo-final is left out: its runs are of an earlier search" in caplog.text) == (seconds < 0)
+    names = {path.name for path in write_rows(store, "demo", Path(location.uri) / "rows")}
+    assert ("demo-final-trials.csv" in names) == (seconds == 0)
 
 
 def test_final_runs_whose_search_is_gone_are_shown_by_another_command(tmp_path) -> None:

@@ -210,7 +210,8 @@ def test_no_final_run_and_a_single_one_are_shown_too() -> None:
 
 def test_a_study_gives_its_final_runs(written: PlannedStudy) -> None:
     assert read_study(written.store, STUDY).final_runs is None
-    final = WrittenStudy(written.location, make_final_record(f"{STUDY}-final"))
+    record = make_final_record(f"{STUDY}-final", created=written.record.created)
+    final = WrittenStudy(written.location, record)
     final.write(
         Run(trial=11, seed=7, phase="final", final={"test.accuracy": 0.9}), Run(seed=8, status="failed")
     )

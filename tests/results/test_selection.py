@@ -97,6 +97,16 @@ def test_without_a_completed_trial_there_is_no_best(study: _Study) -> None:
         study.best()
 
 
+def test_where_all_trials_have_failed_it_is_said_why(study: _Study) -> None:
+    study.write(
+        *(Run(trial, status="failed", error=f"Traceback\nValueError: no room {trial}") for trial in (0, 1))
+    )
+    with pytest.raises(
+        SweepFailed, match=r"has completed, all have failed: ValueError: no room 0 \(2 of 2\)"
+    ):
+        study.best()
+
+
 def test_an_unknown_study_is_refused_with_the_nearest(study: _Study) -> None:
     with pytest.raises(StoreError, match="Did you mean 'study-1'"):
         best_trials(study.store, "study-2")

@@ -220,6 +220,10 @@ def test_a_sampler_that_is_not_installed_may_have_learned(tmp_path: Path) -> Non
         (("fair-cclk", "barlow-twins"), "searched with --keep 'val.report_accuracy >= 0.5'"),
         (("absent.parquet",), "there is no such file"),
         (("pools.parquet", "infonce"), "give it alone"),
+        (
+            ("fair-cclk", "infonce", "-o", "pools.parquet", "--budgets", "2", "--choices", "choices"),
+            "-o pools.parquet only writes the trials: leave out --budgets, --choices",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(stored: Path, words: tuple[str, ...], told: str) -> None:

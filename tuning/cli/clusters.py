@@ -111,6 +111,8 @@ def _load(dataset: str, data_root: Path | None, **columns: Any) -> "Clusterings"
             f"dataset {dataset!r} comes without attributes; give a .csv file of them, "
             f"or one of {', '.join(CLUSTERINGS)}"
         )
+    if columns["categorical"] or columns["ignore"]:
+        raise InputError(f"--categorical and --ignore go with a .csv file of attributes; given {dataset}")
     return load_clusterings(dataset, data_root)
 
 

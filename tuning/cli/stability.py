@@ -80,6 +80,9 @@ def stability(
     check_seed("seed", seed)
     if output is not None:
         check_file(output, "-o", ENDINGS)
+        given = {"--claim": claim, "--budgets": budgets, "--choices": choices, "--json": json}
+        if output.suffix == FILE and (named := [name for name, value in given.items() if value]):
+            raise InputError(f"-o {output} only writes the trials: leave out {', '.join(named)}")
     if choices is not None:
         check_folder(choices, "--choices")
     pools = _pools(studies, again or [], results)

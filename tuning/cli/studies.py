@@ -1,5 +1,6 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
@@ -230,7 +231,8 @@ def best(
         which = "the best trial" if trial is None else f"trial {trial}"
         warn(f"{which} does not beat the untrained encoder.")
     if output is not None:
-        say(f"Wrote {output}. Next: contrasweep run {output} --seeds 5{results_option(results)}")
+        given = shlex.quote(str(output))
+        say(f"Wrote {output}. Next: contrasweep run {given} --seeds 5{results_option(results)}")
 
 
 def remark_on_fewer(selected: "Sequence[SelectedTrial]", top: int | None) -> None:

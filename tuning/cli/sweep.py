@@ -252,6 +252,7 @@ def _check_new(
     for method in methods:
         check_request(method, dataset, rules, **start)
     if name is not None:
+        from contrasweep.tuning.results.commands import RESUMABLE
         from contrasweep.tuning.store import check_study_name, open_location
         from contrasweep.tuning.store.study import refuse_taken
 
@@ -259,7 +260,7 @@ def _check_new(
         for one in (name, *names):
             check_study_name(one)
         if results is not None:
-            refuse_taken(open_location(results), names, "With --resume, the same command goes on.")
+            refuse_taken(open_location(results), names, f"{RESUMABLE}.")
 
 
 def _methods_of(name: str | None, results: str) -> list[str]:

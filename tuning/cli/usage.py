@@ -39,9 +39,12 @@ class Command(TyperCommand):
         """Return the arguments that are left, or raise Refused."""
         given = list(args)
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except UsageError as error:
             raise Refused(_reason(self, error, ctx, given), ctx) from None
+        if twice := _given_twice(self, ctx, given):
+            raise Refused(f"{_name(twice)} is given twice, and takes one value: {twice.help}", ctx)
+        return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line: `[OPTIONS]`, and the arguments."""
@@ -87,6 +90,16 @@ def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
         values, _, _ = command.make_parser(ctx).parse_args(args=list(given))
         return f"{_name(parameter)} must be {number}, given {values[parameter.name]!r}"
     return str(error.format_message())
+
+
+def _given_twice(command: Any, ctx: Any, given: Sequence[str]) -> Any:
+    """Return the first option that has several values and takes one; None if there is none.
+
+    Typer would take the last one and drop the others.
+    """
+    _, _, found = command.make_parser(ctx).parse_args(args=list(given))
+    single = [one for one in found if one.param_type_name == "option" and not (one.multiple or one.is_flag)]
+    return next((one for one in single if single.count(one) > 1), None)
 
 
 def _name(parameter: Any) -> str:

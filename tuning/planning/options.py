@@ -86,7 +86,8 @@ def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
             if name not in names:
                 hint = _meant(name, value, given.get("method"), list(names))
                 raise TypeError(f"{function.__name__}() has no argument {name!r}.{hint}")
-            _check_kind(name, value)
+            if value is not None or names[name].default is not None:
+                _check_kind(name, value)
         return function(*args, **kwargs)
 
     return call

@@ -8,10 +8,13 @@ from contrasweep.search_spaces import Choice, Fixed, Parameter, Range, Scalar, S
 from contrasweep.search_spaces.parameters import parse_parameter
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, unknown_method
 from contrasweep.tuning.errors import InputError, in_one, told_to_user
-from contrasweep.tuning.planning.spaces import complete_space, known_settings, own_space
+from contrasweep.tuning.experiment import Experiment, setting_names
+from contrasweep.tuning.planning.spaces import complete_space, dataset_settings, known_settings, own_space
 
 EXTENDS: Final = "extends"
 """The key that names the method whose space a file begins with."""
+
+OPTIMIZER: Final = "optimizer.name"
 
 
 def space_of_file(path: Path, methods: Sequence[str], dataset: str, values: Mapping[str, Any]) -> Space:
@@ -54,8 +57,10 @@ def _space_of(
     if isinstance(content, Mapping):
         content, nested = _without_sections(content, methods)
         base = _base(content, origin)
-        spaces = [own_space(one, dataset, values) for one in (*base, *methods) if one in DECLARED_METHODS]
-        own = _with_defaults(content, spaces)
+        known = [one for one in (*base, *methods) if one in DECLARED_METHODS]
+        spaces = [own_space(one, dataset, {**_optimizer(content), **values}) for one in known]
+        usual = _usual(known[0], dataset) if known else None
+        own = _with_defaults(content, spaces, usual)
         content = {**(_extended(spaces[0], own) if base else {}), **own}
     with told_to_user():
         space, faults = Space.parse_sound(content, source)
@@ -132,16 +137,32 @@ def _parsed(forms: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
             continue
 
 
-def _with_defaults(content: Mapping[Any, Any], spaces: Sequence[Space]) -> dict[str, Any]:
-    """Return the forms of a file by name; those of searched parameters have a default."""
+def _usual(method: str, dataset: str) -> Experiment:
+    return Experiment(method=method, dataset=dataset).with_values(dataset_settings(dataset))
+
+
+def _optimizer(content: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the optimizer that a file fixes: it decides on the range of learning rates."""
+    form = content.get(OPTIMIZER)
+    name = form.get("fixed") if isinstance(form, Mapping) else form
+    return {OPTIMIZER: name} if isinstance(name, str) else {}
+
+
+def _with_defaults(
+    content: Mapping[Any, Any], spaces: Sequence[Space], usual: Experiment | None
+) -> dict[str, Any]:
+    """Return the forms of a file by name; those of searched parameters have a default.
+
+    It is that of the methods' own `spaces`, else that of the `usual` experiment on the dataset.
+    """
     forms = {str(name): form for name, form in content.items() if name != EXTENDS}
-    return {name: _with_default(name, form, spaces) for name, form in forms.items()}
+    return {name: _with_default(name, form, spaces, usual) for name, form in forms.items()}
 
 
-def _with_default(name: str, form: Any, spaces: Sequence[Space]) -> Any:
+def _with_default(name: str, form: Any, spaces: Sequence[Space], usual: Experiment | None) -> Any:
     if not isinstance(form, Mapping) or "default" in form or "fixed" in form:
         return form
-    for default in _candidates(name, form, spaces):
+    for default in _candidates(name, form, spaces, usual):
         try:
             parse_parameter(name, {**form, "default": default})
         except SpaceError:
@@ -151,9 +172,13 @@ def _with_default(name: str, form: Any, spaces: Sequence[Space]) -> Any:
     return {**form, "default": next(_ends(form), 0)}
 
 
-def _candidates(name: str, form: Mapping[Any, Any], spaces: Sequence[Space]) -> Iterator[Scalar]:
+def _candidates(
+    name: str, form: Mapping[Any, Any], spaces: Sequence[Space], usual: Experiment | None
+) -> Iterator[Any]:
     """Yield the methods' own defaults of a parameter, then the middle of its range or its first choice."""
     yield from (space[name].default for space in spaces if name in space)
+    if usual is not None and name in setting_names(usual):
+        yield usual.value(name)
     for end in _ends(form):
         try:
             found = parse_parameter(name, {**form, "default": end})

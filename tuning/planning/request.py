@@ -33,6 +33,8 @@ USUAL_SCHEDULER: Scheduler = "asha"
 MANY_AT_ONCE = 4
 """With more trials at once, the model of curves stops trials too: docs/peers.md, "Both schedulers"."""
 KEEP = "--keep"
+MOST_OF_DATASET = 40
+"""So many characters of a dataset's name stand in the default name of a study."""
 SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
 
 
@@ -228,8 +230,12 @@ def split_preset(
 
 
 def default_name(method: str, dataset: str, created: datetime) -> str:
-    """Return `METHOD-DATASET-TIME`, with a dash for every character that a file name should not have."""
-    return f"{method}-{re.sub(r'[^A-Za-z0-9.-]+', '-', dataset)}-{created:%Y%m%d-%H%M%S}"
+    """Return `METHOD-DATASET-TIME`, with a dash for every character that a file name should not have.
+
+    A dataset with a path may be long: of it stands what leaves room for the names of methods.
+    """
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "-", dataset)[:MOST_OF_DATASET].rstrip("-.")
+    return f"{method}-{plain}-{created:%Y%m%d-%H%M%S}"
 
 
 def study_of(prefix: str, method: str) -> str:

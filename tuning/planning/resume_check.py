@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Value
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.methods.metrics import chosen_goals, search_metrics
+from contrasweep.tuning.methods.metrics import chosen_goals, implied_settings, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import conditions, cut_into_levels
 from contrasweep.tuning.planning.rules import SearchRules
@@ -62,14 +62,17 @@ def refuse_difference(plan: SweepPlan, record: StudyRecord, expected: Expected) 
         raise InputError(f"study {plan.name} cannot go on: {'; '.join(differences)}. Start a new one.")
 
 
-def trials_wanted_again(record: StudyRecord, expected: Expected) -> int:
+def trials_wanted_again(record: StudyRecord, expected: Expected, *, limited: bool = False) -> int:
     """Return how many trials did not begin, as the search ended early, and now are to begin if they may.
 
-    They are all of them where the caller gives the number of trials that was planned at first. So a script
-    that is the same each time either ends early again, for the same reason, or goes on as planned.
+    They are all of them where the caller gives the number of trials that was planned at first, or gives none
+    and says anew when the search ends early (`limited`). So a script that is the same each time either ends
+    early again, for the same reason, or goes on as planned.
     """
     search = record.require_search()
     wanted = _trials_given(search, expected)
+    if wanted is None and limited:
+        return search.not_begun
     return search.not_begun if wanted == search.trials + search.not_begun else 0
 
 
@@ -96,7 +99,10 @@ def without_column(record: StudyRecord, reported: Sequence[str]) -> list[str]:
 
 
 def _of_space(plan: SweepPlan, given: Space) -> list[str]:
-    space = space_of(plan.method, plan.dataset, given, plan.search.given)
+    # A preset gives defaults of its own; they have had their say with the first trial.
+    planned = {name: value for name, value in plan.space.defaults().items() if name in given}
+    start = {name: value for name, value in planned.items() if given[name].contains(value)}
+    space = space_of(plan.method, plan.dataset, given, plan.search.given, start)
     return cut_into_levels(space, plan.search.sampler, plan.search.grid_points).difference(plan.space)
 
 
@@ -152,6 +158,7 @@ def _in_words(keep: Sequence[Condition]) -> str:
 
 
 def _full_names(plan: SweepPlan, given: str) -> str:
-    """Return metrics by their full names, as the store has them."""
+    """Return metrics by their full names, as the store has them; the study need not compute them."""
     facts = dataset_spec(plan.dataset, plan.data_root)
-    return ",".join(chosen_goals(given, METHODS[plan.method], facts, plan.experiment.probes))
+    probes = plan.experiment.with_values(implied_settings([given], plan.search.given)).probes
+    return ",".join(chosen_goals(given, METHODS[plan.method], facts, probes))

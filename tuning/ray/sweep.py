@@ -19,7 +19,7 @@ from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins, warn_of_other_code
-from contrasweep.tuning.planning.resources import Machine, Resources
+from contrasweep.tuning.planning.resources import Machine, Resources, check_counts
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.progress.display import OnProgress, following
@@ -33,6 +33,7 @@ from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
+    RESUMABLE,
     results_option,
     resume_call,
     resume_command,
@@ -149,7 +150,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     location = open_location(plan.results, writable=True)
     record = plan.record()
     in_python = f"in Python, `{resume_call(plan.name, plan.results)}` does"
-    refuse_taken(location, [record.name], f"With --resume, the same command goes on; {in_python}.")
+    refuse_taken(location, [record.name], f"{RESUMABLE}; {in_python}.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
         folder = location.path(f"tensorboard/{record.name}")
@@ -157,6 +158,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     return location, record
 
 
+@checks_arguments
 def resume_sweep(
     name: str,
     results: str | Path = "results",
@@ -211,6 +213,7 @@ def resume_sweep(
     refuse_absent_plugins(record, searches_on=True)
     expected = expected or Expected()
     check_count("extend", extend, least=0)
+    check_counts(concurrency, None, workers)
     plan = plan_of(
         record,
         str(results),
@@ -220,7 +223,7 @@ def resume_sweep(
         gpus=gpus_per_worker,
         device=device,
         machine=machine,
-        extend=extend or trials_wanted_again(record, expected),
+        extend=extend or trials_wanted_again(record, expected, limited=budget is not None or bool(stop_when)),
     )
     refuse_difference(plan, record, expected)
     check_count(f"trials of study {name}", plan.search.trials)

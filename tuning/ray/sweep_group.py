@@ -52,8 +52,12 @@ def sweep_group(
     for plan in plans:
         create_study(plan)
     results, data_root = plans[0].results, plans[0].data_root
+    # What the user asked for may be more than there are cores; a study that goes on would take what fits.
+    at_once = plans[0].search.concurrency
     with removed_if_refused(open_location(results), names):
-        return resume_group(names, results, show=show, data_root=data_root, machine=machine)
+        return resume_group(
+            names, results, show=show, data_root=data_root, concurrency=at_once, machine=machine
+        )
 
 
 def resume_group(

@@ -7,7 +7,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from contrasweep.tuning.files import check_folder, written_whole
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, study_names
+from contrasweep.tuning.results.final_runs import final_record
+from contrasweep.tuning.store import ResultsStore
 
 
 def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
@@ -20,8 +21,8 @@ def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
         StoreError: there is no such study.
     """
     check_folder(folder)
-    final = study + FINAL_SUFFIX
-    names = [study, *([final] if final in study_names(store.location) else [])]
+    final = final_record(store, study)
+    names = [study] if final is None else [study, final.name]
     read = {name: store.tables(name) for name in names}
     tables = {
         f"{name}-{kind}": table

@@ -26,6 +26,9 @@ _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
 }
 """The options that are not called like their fields of a search."""
 
+RESUMABLE: Final = "With --resume, the same command goes on (without --preset and --enqueue)"
+"""What is said where a study of the name exists."""
+
 NOT_WRITTEN: Final[Mapping[str, str]] = {
     "rung_metric": "follows from the metric",
     "not_begun": "the trials that began are written",

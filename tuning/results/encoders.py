@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.best import ranked
 from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows
-from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StoreError
+from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows, final_record
+from contrasweep.tuning.store import Location, ResultsStore, study_names
 from contrasweep.tuning.store.filesystem import ONCE
 
 log = logging.getLogger(__name__)
@@ -51,22 +51,17 @@ def runs_with_encoders(store: ResultsStore, searched: str) -> tuple[str, Mapping
     Raises:
         InputError: no run has one.
     """
-    final = searched + FINAL_SUFFIX
-    for study in (final, searched):
-        there = stored_encoders(store.location, study)
-        if study == searched and not there:
-            break
-        try:
-            rows = completed_rows(store, study)
-        except StoreError:
-            continue
-        if study == final and rows:
-            return study, rows
+    final = final_record(store, searched)
+    rows = {} if final is None else completed_rows(store, final.name)
+    if final is not None and rows:
+        return final.name, rows
+    there = stored_encoders(store.location, searched)
+    if there and searched in study_names(store.location):
         # Seeds of a failed trial may have left theirs.
-        failed = set(store.trials(study).filter(pc.field("status") == "failed")["trial"].to_pylist())
-        whole = {key: row for key, row in rows.items() if key[0] not in failed}
-        if found := {key: row for key, row in whole.items() if encoder_path(study, *key) in there}:
-            return study, found
+        failed = set(store.trials(searched).filter(pc.field("status") == "failed")["trial"].to_pylist())
+        whole = {key: row for key, row in completed_rows(store, searched).items() if key[0] not in failed}
+        if found := {key: row for key, row in whole.items() if encoder_path(searched, *key) in there}:
+            return searched, found
     raise InputError(
         f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
         f"`contrasweep run {searched}{results_option(store.location.uri)}` trains its best configuration"

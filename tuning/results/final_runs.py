@@ -1,5 +1,6 @@
 """Final runs: reading them from the store, and their scores beside those of the untrained encoders."""
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from contrasweep.tuning.results.columns import (
 )
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore
+from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
+
+log = logging.getLogger(__name__)
 
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
@@ -85,6 +88,23 @@ class FinalRuns:
         """How much better the first configuration is than each of the others, seed by seed."""
         scores = scores_by_seed(self.rows)
         return compare_first(scores) if scores else []
+
+
+def final_record(store: ResultsStore, searched: str) -> StudyRecord | None:
+    """Return the record of the final runs of a searched study; None if there are none.
+
+    Final runs that began before the search are those of an earlier search with its name. They do not count,
+    and a warning says so. Those of a search that is gone count.
+    """
+    names = study_names(store.location)
+    name = searched + FINAL_SUFFIX
+    record = store.study(name) if name in names else None
+    if record is None or not record.is_final:
+        return None
+    if searched in names and record.created < store.study(searched).created:
+        log.warning("%s is left out: its runs are of an earlier search named %s", name, searched)
+        return None
+    return record
 
 
 def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str, Any]]:

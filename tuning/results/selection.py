@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
@@ -32,6 +33,7 @@ from contrasweep.tuning.results.best import (
 )
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint, show_command
+from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.noise import images_behind
 from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.results.trials import TrialOutcome, experiment_of, trial_outcomes, untrained_scores
@@ -142,7 +144,7 @@ def best_trials(
     done = _completed(tables.trials, record)
     if not done:
         hint = resume_hint(record.method, study, store.location.uri, store.state(study))
-        told = f"no trial of study {study} has completed yet, so there is no best one"
+        told = f"no trial of study {study} has completed{_yet(tables.trials)}, so there is no best one"
         without = sum(one.status == "completed" for one in trial_outcomes(tables.trials, record))
         if without:
             told = (
@@ -295,6 +297,13 @@ def no_best_in_words(trials: pa.Table, record: StudyRecord) -> str:
     if not completed:
         return "no trial has completed yet"
     return none_keeps_in_words(record.name, completed, record.require_search().keep)
+
+
+def _yet(trials: pa.Table) -> str:
+    """Return why no trial has completed: all have failed, or they have yet to end."""
+    errors = [error for error in trials["error"].to_pylist() if error]
+    failed = pc.all(pc.equal(trials["status"], "failed")).as_py() if len(trials) else False
+    return f", all have failed: {common_error(errors)}" if failed and errors else " yet"
 
 
 def none_keeps_in_words(

@@ -21,7 +21,7 @@ from contrasweep.tuning.results.best import beats, best_name, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
-from contrasweep.tuning.results.final_runs import FinalRuns
+from contrasweep.tuning.results.final_runs import FinalRuns, final_record
 from contrasweep.tuning.results.selection import (
     breaking_trials,
     no_best_in_words,
@@ -37,7 +37,7 @@ from contrasweep.tuning.results.trials import (
     untrained_scores,
 )
 from contrasweep.tuning.statistics import improvements, summarise
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, SearchRecord, StudyRecord, study_names
+from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
 
@@ -327,7 +327,7 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     heartbeat = read_heartbeat(store.location, name)
     ended = heartbeat is not None and heartbeat.state == "ended"
     alive = driver_alive(heartbeat, read_at.timestamp())
-    final_record = _final_runs_of(name, store)
+    final_runs = final_record(store, name)
     tables = store.tables(name)
     return StudyData(
         record=record,
@@ -335,15 +335,8 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
         read_at=read_at,
         rows=tables.trials,
         epochs=tables.epochs,
-        final_record=final_record,
-        final_rows=[] if final_record is None else store.trials(final_record.name).to_pylist(),
+        final_record=final_runs,
+        final_rows=[] if final_runs is None else store.trials(final_runs.name).to_pylist(),
         damaged=tables.damaged,
         results=store.location.uri,
     )
-
-
-def _final_runs_of(name: str, store: ResultsStore) -> StudyRecord | None:
-    """Return the record of a study's final runs; None if there are none, or a search has their name."""
-    final = name + FINAL_SUFFIX
-    record = store.study(final) if final in study_names(store.location) else None
-    return record if record is not None and record.is_final else None

@@ -11,7 +11,16 @@ from pathlib import Path
 from contrasweep.search_spaces.claims_file import ClaimsFile, Point, load_claims
 from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
-from contrasweep.tuning.tables.checks import EXAMPLE, STAR, Cells, Constant, CurveCall, parse_check, walk
+from contrasweep.tuning.tables.checks import (
+    EXAMPLE,
+    STAR,
+    Call,
+    Cells,
+    Constant,
+    CurveCall,
+    parse_check,
+    walk,
+)
 from contrasweep.tuning.tables.results import RunValue
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
 from contrasweep.tuning.tables.runs_file import ENDINGS, OWN, read_runs
@@ -23,18 +32,28 @@ class OwnTable:
     """A table with the claims about it.
 
     Attributes:
+        file: the file of the claims.
         claims: the claims; their checks parse, and name only rows, columns, curves and tables that there are.
         runs: the runs of the table.
         others: the runs of other tables that checks may read, by name.
     """
 
+    file: Path
     claims: tuple[Claim, ...]
     runs: Runs
     others: Mapping[str, Runs]
 
     def verdicts(self) -> list[Verdict]:
-        """Return the verdict on each claim."""
-        return [judge(claim, self.runs, self.others) for claim in self.claims]
+        """Return the verdict on each claim.
+
+        Raises:
+            InputError: a check divides by a constant 0; the message has the number of the claim.
+        """
+        found = []
+        for number, claim in enumerate(self.claims, start=1):
+            with told_to_user(_place(self.file, number)):
+                found.append(judge(claim, self.runs, self.others))
+        return found
 
 
 def read_own_table(claims: Path, runs: Path) -> OwnTable:
@@ -56,9 +75,13 @@ def read_own_table(claims: Path, runs: Path) -> OwnTable:
     found = tuple(claim.as_claim() for claim in stated.claims)
     _check_names(claims, stated, own)
     for number, claim in enumerate(found, start=1):
-        with told_to_user(f"{claims}: claim {number}: "):
+        with told_to_user(_place(claims, number)):
             _check_claim(claim, own, others)
-    return OwnTable(found, own, others)
+    return OwnTable(claims, found, own, others)
+
+
+def _place(claims: Path, number: int) -> str:
+    return f"{claims}: claim {number}: "
 
 
 def _runs(name: str, values: tuple[RunValue, ...], margins: Mapping[str, float]) -> Runs:
@@ -108,8 +131,8 @@ def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
             case CurveCall():
                 for curves in node.curves:
                     _refuse_strangers("curve", curves, own.curves)
-            case Constant(value=str(key)):
-                _refuse_strangers("row", [key], own.rows)
+            case Call(name="==", parts=(Call(parts=(Cells() as group,)), Constant(value=str(key)))):
+                _refuse_strangers("row", [key], _table_of(group, own, others).rows)
             case _:
                 pass
 
@@ -129,12 +152,17 @@ def _example(check: str, own: Runs) -> str:
 
 
 def _check_cells(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> None:
-    if cells.table is not None:
-        _refuse_strangers("table", [cells.table], others)
-    runs = own if cells.table is None else others[cells.table]
+    runs = _table_of(cells, own, others)
     _refuse_strangers("row", [*(cells.rows or ()), *cells.but], runs.rows)
     if cells.column != STAR:
         _refuse_strangers("column", [cells.column], runs.columns)
+
+
+def _table_of(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> Runs:
+    if cells.table is None:
+        return own
+    _refuse_strangers("table", [cells.table], others)
+    return others[cells.table]
 
 
 def _refuse_strangers(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
