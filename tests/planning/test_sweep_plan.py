@@ -14,13 +14,11 @@ from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.request import default_name, study_of
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.spaces import space_of
-from contrasweep.tuning.store import FINAL_SUFFIX, FinalRecord, StudyRecord, check_study_name
-from tests.studies import CREATED
+from contrasweep.tuning.store import FinalRecord, StudyRecord
 
 
 def _refused(method: str = "infonce", dataset: str = "digits", **options: Any) -> str:
@@ -397,13 +395,3 @@ def test_a_trial_has_a_seed_for_every_part_that_is_held_out() -> None:
     assert seeds({}) == 1
     assert seeds(folds) == 4
     assert seeds(folds, seeds=8) == 8
-
-
-def test_the_default_name_of_a_dataset_with_a_long_path_is_allowed() -> None:
-    long = f"image-folder:path=/home/{'a' * 90},size=64"
-    for method in METHODS:
-        for name in (
-            default_name(method, long, CREATED),
-            study_of(default_name("methods", long, CREATED), method),
-        ):
-            assert check_study_name(name + FINAL_SUFFIX)

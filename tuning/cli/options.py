@@ -98,6 +98,14 @@ Where = Annotated[
         autocompletion=complete_metrics,
     ),
 ]
+By = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="score|expected",
+        help="Best by the score, or by the one that the model of learning curves expects on another seed.",
+    ),
+]
 
 
 def check_place(
