@@ -71,6 +71,10 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--sampler", "grid", "--grid-points", "999"], ["a grid over", "points, more than"]),
         (["fair-cclk", "infonce", "fair-cclk"], ["given fair-cclk, infonce, fair-cclk", "each method once"]),
         (["fair-cclk", "--name", ""], ["The study name '' is not allowed"]),
+        (
+            ["fair-cclk", "--name", "best.yaml"],
+            ["'best.yaml' is not allowed: what ends in .yaml,"],
+        ),
         (["fair-cclk", "infonce", "--name", ""], ["The study name '' is not allowed"]),
         (["fair-cclk", "--epochs", "0"], ["epochs must be at least 1"]),
         (["fair-cclk", "--sampler", "tp"], ["unknown sampler 'tp'", "'tpe'"]),

@@ -253,12 +253,12 @@ def _check_new(
         check_request(method, dataset, rules, **start)
     if name is not None:
         from contrasweep.tuning.results.commands import RESUMABLE
-        from contrasweep.tuning.store import check_study_name, open_location
+        from contrasweep.tuning.store import check_new_name, open_location
         from contrasweep.tuning.store.study import refuse_taken
 
         names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
         for one in (name, *names):
-            check_study_name(one)
+            check_new_name(one)
         if results is not None:
             refuse_taken(open_location(results), names, f"{RESUMABLE}.")
 
@@ -308,11 +308,11 @@ def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: An
     """Return the plan of a new study for each method; `options` are those of `plan_sweep`."""
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
     from contrasweep.tuning.planning.request import default_name, study_of
-    from contrasweep.tuning.store import check_study_name
+    from contrasweep.tuning.store import check_new_name
 
     if len(methods) == 1:
         return [plan_sweep(methods[0], dataset, name=name, **options)]
-    prefix = default_name("methods", dataset, datetime.now(UTC)) if name is None else check_study_name(name)
+    prefix = default_name("methods", dataset, datetime.now(UTC)) if name is None else check_new_name(name)
     return [plan_sweep(one, dataset, name=study_of(prefix, one), **options) for one in methods]
 
 

@@ -117,7 +117,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _row(name: str, run: Run) -> tuple[str, ...]:
     found, own = run.over_seeds[name], run.scores.get(name)
-    ends = None if found.n < FEW_SEEDS else score_interval(name, found)
+    ends = score_interval(name, found)
     return (
         score_in_words(name),
         "" if own is None else number_text(own),

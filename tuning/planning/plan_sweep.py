@@ -36,7 +36,7 @@ from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.planning.warm_start import warm_started
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
-from contrasweep.tuning.store import ResultsStore, SearchRecord, check_study_name
+from contrasweep.tuning.store import ResultsStore, SearchRecord, check_new_name
 from contrasweep.tuning.training.devices import AUTO
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ def plan_sweep(
     for remark in request.remarks:
         log.warning("%s", remark)
     if name is not None:
-        check_study_name(name)
+        check_new_name(name)
     check_limits(max_failures, trial_timeout, budget, stop_when)
     check_count("keep-weights", keep_weights, least=0)
     given, remaining, planned = request.given, request.space, request.trials
@@ -182,7 +182,7 @@ def plan_sweep(
         raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
     check_available(dataset, root)
     created = datetime.now(UTC)
-    study_name = check_study_name(default_name(method, dataset, created)) if name is None else name
+    study_name = check_new_name(default_name(method, dataset, created)) if name is None else name
     asha_metric = metrics[0] if asha_metric is None else full_name(asha_metric, *scored)
     reported, seeds = search_metrics(*scored), experiment.validation.rounds if seeds is None else seeds
     as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}

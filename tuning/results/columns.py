@@ -85,16 +85,18 @@ def summary_columns(
     cells: dict[str, Any] = {"encoder": encoder}
     for name in names:
         found, column = scores.get(name), column_of(name)
-        few = found is None or found.n < FEW_SEEDS
         cells[column] = mean_and_std(found)
         beside = INTERVAL if name == main else f"{INTERVAL} of {column}"
-        cells[beside] = None if few or found is None else interval_text(score_interval(name, found))
+        cells[beside] = None if found is None else interval_text(score_interval(name, found))
     return {**cells, "n": max(one.n for one in scores.values())}
 
 
 def score_interval(score: str, found: Summary) -> tuple[float, float] | None:
-    """Return the 95 % interval of a mean score; of a fraction, the part of it between 0 and 1."""
-    interval = mean_interval(found)
+    """Return the 95 % interval of a mean score; of a fraction, the part of it between 0 and 1.
+
+    Fewer than `FEW_SEEDS` values have none: they tell little of the spread.
+    """
+    interval = mean_interval(found) if found.n >= FEW_SEEDS else None
     if interval is None or not is_fraction(score):
         return interval
     low, high = interval

@@ -18,6 +18,7 @@ from contrasweep.tuning.store.record import (
     StudyRecord,
     WarmStartRecord,
     WarmTrialRecord,
+    check_new_name,
     check_study_name,
 )
 from contrasweep.tuning.store.schema import StudySchema
@@ -41,6 +42,7 @@ __all__ = [
     "TrialWriter",
     "WarmStartRecord",
     "WarmTrialRecord",
+    "check_new_name",
     "check_study_name",
     "compact",
     "end_trial",

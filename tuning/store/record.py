@@ -35,6 +35,8 @@ from contrasweep.tuning.store.schema import SCHEMA_VERSION, Status, StudySchema
 MAX_NAME_LENGTH: Final = 100
 FINAL_SUFFIX: Final = "-final"
 """The final runs of a study are a study of their own; its name is the searched study's with this suffix."""
+FILES: Final = (".yaml", ".yml", ".parquet", ".safetensors")
+"""The ends of files that commands take in place of a study."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -57,6 +59,21 @@ def check_study_name(name: str) -> str:
         raise StoreError(
             f"The study name {name!r} is not allowed: use letters, digits, '.', '-' and '_', "
             "and begin with a letter or digit."
+        )
+    return name
+
+
+def check_new_name(name: str) -> str:
+    """Return ``name`` if a new study can have it.
+
+    Raises:
+        StoreError: see `check_study_name`; or commands would take it for a file.
+    """
+    check_study_name(name)
+    if name.endswith(FILES):
+        ends = ", ".join(FILES)
+        raise StoreError(
+            f"The study name {name!r} is not allowed: what ends in {ends} is a file to commands."
         )
     return name
 

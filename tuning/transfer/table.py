@@ -11,7 +11,7 @@ from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.columns import INTERVAL, score_in_words, score_interval
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std
-from contrasweep.tuning.statistics import FEW_SEEDS, Summary, summarise
+from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.transfer.measure import Clustering, Measurement
 from contrasweep.tuning.transfer.plan import shots_in_words
 
@@ -47,7 +47,7 @@ class Cell:
     @property
     def interval(self) -> Interval | None:
         """The interval of the mean of the main score (Student's t); None with too few values for one."""
-        return interval_of(self.score, self.trained[self.score])
+        return score_interval(self.score, self.trained[self.score])
 
     @property
     def class_accuracy(self) -> list[float | None]:
@@ -169,11 +169,6 @@ def measurement_rows(measurements: Sequence[Measurement]) -> pa.Table:
     )
 
 
-def interval_of(score: str, summary: Summary) -> Interval | None:
-    """Return the interval of a mean score; None of fewer than `FEW_SEEDS` values."""
-    return score_interval(score, summary) if summary.n >= FEW_SEEDS else None
-
-
 def _cell(
     encoder: str, dataset: str, probe: str, shots: int | None, measurements: Sequence[Measurement]
 ) -> Cell:
@@ -225,5 +220,5 @@ def _row(cell: Cell) -> dict[str, Any]:
 
 
 def _content(score: str, summary: Summary) -> dict[str, Any]:
-    interval = interval_of(score, summary)
+    interval = score_interval(score, summary)
     return {"mean": summary.mean, "std": summary.std, "n": summary.n, "interval": interval}
