@@ -65,6 +65,14 @@ def test_what_is_expected_is_on_the_scale_of_the_scores(study: PlannedStudy) -> 
     assert expected[LUCKY] < 0.9
 
 
+def test_a_share_is_not_expected_above_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path)
+    found = dict.fromkeys(range(len(RATES)), 0.5) | {3: 1.2, 4: 1.1}
+    monkeypatch.setattr("contrasweep.tuning.planning.expected_best.expected_scores", lambda *_: found)
+    first, second, *_ = selected_trials(study.store, STUDY, 14, by="expected")
+    assert [(one.trial, one.expected) for one in (first, second)] == [(3, 1.0), (4, 1.0)]
+
+
 def test_conditions_and_numbers_hold_as_with_scores(study: PlannedStudy) -> None:
     kept = selected_trials(study.store, STUDY, 14, ["val.accuracy<=0.85"], "expected")
     assert kept

@@ -10,6 +10,7 @@ from dataclasses import replace
 from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.methods.metrics import is_fraction
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.results.best import EXPECTED, SCORE, check_choice, merit, rule_in_words
 from contrasweep.tuning.results.selection import SelectedTrials, best_trials
@@ -49,8 +50,14 @@ def selected_trials(
     found = sorted(every, key=lambda one: -merit(record.metric, expected[one.trial]))
     rule = f"{of_seed}{every[0].rule.removeprefix(rule_in_words(record.metric))}"
     return SelectedTrials(
-        replace(one, expected=expected[one.trial], rule=rule) for one in found[: 1 if top is None else top]
+        replace(one, expected=_possible(record.metric, expected[one.trial]), rule=rule)
+        for one in found[: 1 if top is None else top]
     )
+
+
+def _possible(metric: str, score: float) -> float:
+    """Return the score nearest to one that a model expects: it does not know that a fraction ends at 1."""
+    return min(1.0, max(0.0, score)) if is_fraction(metric) else score
 
 
 def expected_scores(store: ResultsStore, record: StudyRecord) -> Mapping[int, float]:
