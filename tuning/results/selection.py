@@ -93,9 +93,11 @@ class SelectedTrial:
     def columns(self) -> dict[str, Any]:
         """Its number and scores, as they are shown."""
         spread = (self.std, self.seeds) if self.seeds > 1 else None
-        expected = {} if self.expected is None else {f"expected {self.metric}": self.expected}
-        scores = score_columns(self.trial, self.metric, self.score, self.untrained, self.metrics, spread)
-        return {**scores, **expected}
+        found = score_columns(self.trial, self.metric, self.score, self.untrained, self.metrics, spread)
+        if self.expected is None:
+            return found
+        trial, score, *others = found.items()
+        return dict([trial, score, (f"expected {self.metric}", self.expected), *others])
 
     @property
     def beats_untrained(self) -> bool:
