@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.methods.metrics import MEASURES, Measure, is_minimised
-from contrasweep.tuning.planning.expected_best import selected_trials
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.worker import report_of
@@ -45,15 +44,6 @@ def test_the_lowest_alignment_is_the_best(tmp_path: Path) -> None:
     data = read_study(study.store, NAME)
     assert [one.number for one in data.ranked] == [1, 2, 0, 3]
     assert data.best_so_far == ([0, 1], [0.3, 0.1])
-
-
-def test_the_lowest_alignment_is_expected_where_it_is_low_around(tmp_path: Path) -> None:
-    study = written(tmp_path, [(0.3 + 0.002 * (trial - 6) ** 2, 5.0) for trial in range(12)])
-    first, *_, last = selected_trials(study.store, NAME, 12, by="expected")
-    assert (first.trial, last.trial) == (6, 0)
-    assert first.expected is not None
-    assert last.expected is not None
-    assert 0.25 < first.expected < last.expected < 0.5
 
 
 def test_a_measure_says_itself_in_which_direction_it_is_better(

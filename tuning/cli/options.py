@@ -98,14 +98,6 @@ Where = Annotated[
         autocompletion=complete_metrics,
     ),
 ]
-By = Annotated[
-    str,
-    typer.Option(
-        "--by",
-        metavar="score|expected",
-        help="Best by the score, or by the one that the model of learning curves expects on another seed.",
-    ),
-]
 
 
 def check_place(

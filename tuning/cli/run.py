@@ -14,7 +14,6 @@ from contrasweep.tuning.cli.options import (
     Address,
     AsJson,
     Autoscale,
-    By,
     Concurrency,
     Cpus,
     DataRoot,
@@ -34,7 +33,6 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.best import SCORE, check_choice
 from contrasweep.tuning.results.commands import show_command
 
 if TYPE_CHECKING:
@@ -55,7 +53,6 @@ def run(
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
     top: Annotated[int, typer.Option(help="How many of a study's best configurations to run.")] = 1,
     where: Where = None,
-    by: By = SCORE,
     snapshots: Annotated[
         int | None,
         typer.Option(metavar="E", help="Also keep the encoder after every E epochs; default: the last only."),
@@ -89,7 +86,7 @@ def run(
     if snapshots is not None:
         check_count("snapshots", snapshots)
     for source in sources:
-        _check_source(source, top, where or (), by, results)
+        _check_source(source, top, where or (), results)
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.final_plan import fresh_seed
     from contrasweep.tuning.planning.resources import gpus_for
@@ -97,7 +94,7 @@ def run(
     from contrasweep.tuning.training.devices import AUTO
 
     by_study = _by_study(
-        [config for one in sources for config in _configs(one, top, where or (), by, results, data_root)]
+        [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address, autoscale, one_node)
@@ -158,18 +155,18 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     return found
 
 
-def _check_source(source: str, top: int, where: Sequence[str], by: str, results: str) -> None:
+def _check_source(source: str, top: int, where: Sequence[str], results: str) -> None:
     """Raise InputError, SpaceError or StoreError unless a source is there and the options go with it."""
     from contrasweep.tuning.planning.best_config import read_mapping
     from contrasweep.tuning.store import ResultsStore
 
     check_count("--top", top)
-    others = {"--top": top > 1, "--where": where, "--by": by != SCORE}
     if not _is_file(source):
-        check_choice(by)
         ResultsStore(results).study(source)
-    elif given := next((name for name, value in others.items() if value), None):
-        raise InputError(f"{given} goes with a study; {source} holds one configuration")
+    elif top > 1 or where:
+        raise InputError(
+            f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
+        )
     else:
         read_mapping(Path(source))
 
@@ -179,18 +176,18 @@ def _is_file(source: str) -> bool:
 
 
 def _configs(
-    source: str, top: int, where: Sequence[str], by: str, results: str, data_root: Path | None
+    source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
 ) -> "list[BestConfig]":
     from contrasweep.tuning.planning.best_config import config_of, load_best
-    from contrasweep.tuning.planning.expected_best import selected_trials
     from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins
+    from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.store import ResultsStore
 
     if _is_file(source):
         return [load_best(Path(source), data_root)]
     store = ResultsStore(results)
     refuse_absent_plugins(store.study(source))
-    selected = selected_trials(store, source, top, where, by)
+    selected = best_trials(store, source, top, where)
     remark_on_fewer(selected, top)
     return [config_of(trial) for trial in selected]
 

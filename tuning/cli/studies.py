@@ -12,12 +12,12 @@ import typer
 
 from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, By, Results, Where
+from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
-from contrasweep.tuning.results.best import RULE, SCORE, best_name, merit
+from contrasweep.tuning.results.best import RULE, best_name, merit
 from contrasweep.tuning.results.commands import results_option, resume_hint
 
 if TYPE_CHECKING:
@@ -176,7 +176,6 @@ def best(
         typer.Option(help="How many of the best to show; default: one, or the whole Pareto front."),
     ] = None,
     where: Where = None,
-    by: By = SCORE,
     trial: Annotated[
         int | None,
         typer.Option(help="Take this completed trial instead, such as one that ties with the best."),
@@ -189,22 +188,23 @@ def best(
     Example: contrasweep best my-study -o best.yaml
 
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
-
-    Example: contrasweep best my-study --by expected -o best.yaml
     """
     from contrasweep.tuning.planning.best_config import best_yaml
-    from contrasweep.tuning.planning.expected_best import selected_trials
-    from contrasweep.tuning.results.selection import final_scores, ties_in_words, trial_of_number
+    from contrasweep.tuning.results.selection import (
+        best_trials,
+        final_scores,
+        ties_in_words,
+        trial_of_number,
+    )
     from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
         check_file(output, "-o")
-    others = {"--where": where, "--top": top, "--by": by != SCORE}
-    if trial is not None and (given := next((name for name, value in others.items() if value), None)):
-        raise InputError(f"--trial {trial} names the trial: leave out {given}")
+    if trial is not None and (top is not None or where):
+        raise InputError(f"--trial {trial} names the trial: leave out {'--where' if where else '--top'}")
     store = ResultsStore(results)
     selected = (
-        selected_trials(store, study, top, where or (), by)
+        best_trials(store, study, top, where or ())
         if trial is None
         else [trial_of_number(store, study, trial)]
     )
@@ -223,12 +223,7 @@ def best(
     rows = [selected_row(trial) for trial in selected]
     title = best_name(first.metric) if trial is None else f"trial {trial}"
     print_rows(f"{study}: {title}", rows, footer=footer)
-    if (
-        trial is None
-        and not where
-        and by == SCORE
-        and (told := ties_in_words(record, final_scores(store, study)))
-    ):
+    if trial is None and not where and (told := ties_in_words(record, final_scores(store, study))):
         remark(told)
     if hint := resume_hint(record.method, study, results, store.state(study)):
         remark(hint)

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from contrasweep.tuning.planning.expected_best import selected_trials
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.results.best import SCORE
-from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, trial_of_number
+from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, best_trials, trial_of_number
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
 
@@ -44,26 +42,22 @@ class SweepResult:
         return read_study(ResultsStore(self.plan.results), self.plan.name)
 
     @overload
-    def best(self, top: None = None, where: Sequence[str] = (), by: str = SCORE) -> SelectedTrial: ...
+    def best(self, top: None = None, where: Sequence[str] = ()) -> SelectedTrial: ...
 
     @overload
-    def best(self, top: int, where: Sequence[str] = (), by: str = SCORE) -> SelectedTrials: ...
+    def best(self, top: int, where: Sequence[str] = ()) -> SelectedTrials: ...
 
-    def best(
-        self, top: int | None = None, where: Sequence[str] = (), by: str = SCORE
-    ) -> SelectedTrial | SelectedTrials:
+    def best(self, top: int | None = None, where: Sequence[str] = ()) -> SelectedTrial | SelectedTrials:
         """Return the best trial, or with `top` a list of the best ones, for `final_runs`.
 
         Args:
             top: how many trials.
             where: conditions such as `val.colour_mse>=2000`; a trial that breaks one does not count.
-            by: `score`, or `expected`: what the model of learning curves expects on another seed.
 
         Raises:
-            InputError, SweepFailed: see `planning.expected_best.selected_trials`.
+            InputError, SweepFailed: see `results.selection.best_trials`.
         """
-        store = ResultsStore(self.plan.results)
-        found = selected_trials(store, self.plan.name, 1 if top is None else top, where, by)
+        found = best_trials(ResultsStore(self.plan.results), self.plan.name, 1 if top is None else top, where)
         return found[0] if top is None else found
 
     def trial(self, number: int) -> SelectedTrial:

@@ -54,20 +54,20 @@ class OwnSearch:
         seed: int,
         first: Sequence[Mapping[str, Scalar]] = (),
     ) -> None:
-        self.study = SearchStudy(
+        self._study = SearchStudy(
             space, sampler=sampler, seed=seed, trials=trials, epochs=epochs, warmup=warmup, first=first
         )
-        self._scheduler = scheduler_of(scheduler, self.study, epochs=epochs, warmup=warmup, halving=halving)
+        self._scheduler = scheduler_of(scheduler, self._study, epochs=epochs, warmup=warmup, halving=halving)
 
     def next(self) -> Job | None:
         """Return the next proposal."""
-        proposal = self.study.ask()
+        proposal = self._study.ask()
         self._scheduler.on_trial_add(NO_CONTROLLER, ray_trial(proposal.number))
         return Job(proposal.number, proposal.values)
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
         """Tell the sampler, and ask the scheduler."""
-        self.study.report(trial, epoch, score)
+        self._study.report(trial, epoch, score)
         result = {"epoch": epoch, "score": score}
         decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
         return "go on" if decision == InOrder.CONTINUE else "stop"
@@ -75,11 +75,11 @@ class OwnSearch:
     def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:
         """Tell the sampler how a trial ended."""
         self._scheduler.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
-        self.study.report(trial, epoch, last)
+        self._study.report(trial, epoch, last)
         if final is None:
-            self.study.prune(trial)
+            self._study.prune(trial)
         else:
-            self.study.complete(trial, final)
+            self._study.complete(trial, final)
 
 
 def check_settings(settings: Sequence[Setting], recording: Recording) -> None:
@@ -93,13 +93,12 @@ def searches_of(
     settings: Sequence[Setting], first: Sequence[Mapping[str, Scalar]] = ()
 ) -> Mapping[str, SearchOf]:
     """Return our search with each setting, by the setting's name; `first` runs before the proposals."""
-    return {setting.name: partial(own_search, setting, first=first) for setting in settings}
+    return {setting.name: partial(_search, setting, first) for setting in settings}
 
 
-def own_search(
-    setting: Setting, workload: Workload, seed: int, *, first: Sequence[Mapping[str, Scalar]] = ()
+def _search(
+    setting: Setting, first: Sequence[Mapping[str, Scalar]], workload: Workload, seed: int
 ) -> OwnSearch:
-    """Return a new search of a workload with a setting; `first` runs before the proposals."""
     recording = workload.recording
     return OwnSearch(
         recording.space,

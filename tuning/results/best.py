@@ -7,27 +7,14 @@ user reads, have the metrics themselves.
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.methods.metrics import is_minimised
 
 RULE = "{extreme} {metric} at the last epoch among completed trials"
 """What best means, wherever a best trial is named; of equal ones, the earliest."""
 
-SCORE: Final = "score"
-EXPECTED: Final = "expected"
-CHOICES: Final = (SCORE, EXPECTED)
-"""By what the best trials can be selected: their scores, or what the model of learning curves expects."""
-
 NOT_BEATEN = "training did not beat the untrained encoder"
 """The warning where scores are no better than those before training; what follows may say which."""
-
-
-def check_choice(by: str) -> None:
-    """Raise InputError, with the nearest, unless trials can be selected by this."""
-    if by not in CHOICES:
-        raise unknown_name("choice", by, CHOICES)
 
 
 def merit(metric: str, value: float) -> float:

@@ -53,9 +53,8 @@ class SelectedTrial:
 
     Scores are means over the search's `seeds`; `std` is the sample standard deviation of `score` over them.
     `on_front` says whether it is on the Pareto front of a search with several metrics; `rule` says how the
-    first trial of the selection was chosen, `conditions` what it keeps. `expected` is the score that the
-    model of learning curves expects on another seed; None unless trials were selected by it. The trial is
-    stored in the folder `results`, and was trained on the datasets in `data_root`.
+    first trial of the selection was chosen, `conditions` what it keeps. The trial is stored in the folder
+    `results`, and was trained on the datasets in `data_root`.
     """
 
     study: str
@@ -71,7 +70,6 @@ class SelectedTrial:
     on_front: bool = False
     rule: str = ""
     conditions: tuple[Condition, ...] = ()
-    expected: float | None = None
     results: str = "results"
     data_root: Path | None = None
 
@@ -93,11 +91,7 @@ class SelectedTrial:
     def columns(self) -> dict[str, Any]:
         """Its number and scores, as they are shown."""
         spread = (self.std, self.seeds) if self.seeds > 1 else None
-        found = score_columns(self.trial, self.metric, self.score, self.untrained, self.metrics, spread)
-        if self.expected is None:
-            return found
-        trial, score, *others = found.items()
-        return dict([trial, score, (f"expected {self.metric}", self.expected), *others])
+        return score_columns(self.trial, self.metric, self.score, self.untrained, self.metrics, spread)
 
     @property
     def beats_untrained(self) -> bool:

@@ -63,36 +63,13 @@ def epochs_of(study: Study, curves: Sequence[Curve]) -> int:
     return int(told) if told is not None else max((max(one.scores, default=1) for one in curves), default=1)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """How scores stand on the scale of the model: there, `middle` is 0 and `size` is 1.
-
-    The final score is often another measure than that after each epoch. The median of their differences at
-    the end, `offset`, is taken off it.
-    """
-
-    middle: float
-    size: float
-    offset: float
-
-    def of_model(self, scores: Floats) -> Floats:
-        """Return final scores as they are reported, from those on the scale of the model."""
-        return scores * self.size + self.middle + self.offset
-
-
-def scale_for(curves: Sequence[Curve], epochs: int) -> Scale | None:
-    """Return the scale for trials of so many epochs; None if their scores are too few or all alike."""
-    offset = _offset(curves, epochs)
-    latest = _latest_scores(curves, offset)
-    if len(latest) < FEWEST or np.ptp(latest) == 0:
-        return None
-    return Scale(float(np.median(latest)), scale_of_scores(latest), offset)
-
-
 def scores_of(
     curves: Sequence[Curve], axes: tuple[Axis, ...], epochs: int, warmup: float = 0.0
 ) -> Scores | None:
     """Return the scores of trials on the scale of the model; None if they are too few or all alike.
+
+    The final score is often another measure than that after each epoch. The median of their differences
+    at the end is taken off it.
 
     Args:
         curves: the trials.
@@ -100,15 +77,17 @@ def scores_of(
         epochs: how long a trial is that nothing stops.
         warmup: during how many of them the learning rate rises.
     """
-    scale = scale_for(curves, epochs)
-    if scale is None:
+    offset = _offset(curves, epochs)
+    latest = _latest_scores(curves, offset)
+    if len(latest) < FEWEST or np.ptp(latest) == 0:
         return None
+    middle, scale = float(np.median(latest)), scale_of_scores(latest)
     modelled = {*looks(epochs), *looks(epochs, warmup), epochs}
-    telling = {epoch for epoch in modelled if _tells(curves, epoch, scale.size)}
+    telling = {epoch for epoch in modelled if _tells(curves, epoch, scale)}
     rows = [
         (place, _share(epoch, epochs), score)
         for place, one in enumerate(curves)
-        for epoch, score in _rows_of(one, telling, epochs, scale.offset)
+        for epoch, score in _rows_of(one, telling, epochs, offset)
     ]
     if not rows:
         return None
@@ -120,7 +99,7 @@ def scores_of(
         columns=columns_of(axes, np.stack([one.codes for one in curves]))[places],
         share=np.array([share for _, share, _ in rows]),
         trial=numbers[places],
-        score=np.maximum((values - scale.middle) / scale.size, FLOOR),
+        score=np.maximum((values - middle) / scale, FLOOR),
     )
 
 

@@ -22,7 +22,6 @@ from contrasweep.tuning.search.curve_scores import (
     curves_of,
     epochs_of,
     most_telling,
-    scale_for,
     scores_of,
     tells,
 )
@@ -186,28 +185,6 @@ def outlook_of(
     if scores is None:
         return None
     return Outlook(space, CurveModel(fit_settings(scores), most_telling(scores, asked)), curves, rng)
-
-
-def expected_finals(study: Study, space: Space) -> dict[int, float] | None:
-    """Return what each trial is expected to score at the end of another seed, by its number.
-
-    None stands for a study of which the model knows too little, or in which nothing is searched.
-
-    Args:
-        study: with one objective.
-        space: what it searches.
-    """
-    axes = axes_of(space)
-    curves = curves_of(study, axes)
-    epochs, warmup = epochs_of(study, curves), float(study.user_attrs.get(WARMUP, 0.0))
-    scale, scores = scale_for(curves, epochs), scores_of(curves, axes, epochs, warmup)
-    if scale is None or scores is None:
-        return None
-    with threadpool_limits(1):
-        model = CurveModel(fit_settings(scores), most_telling(scores))
-        mean, _ = model.finals(columns_of(axes, np.stack([one.codes for one in curves])))
-    finals = scale.of_model(mean)
-    return {one.number: float(final) for one, final in zip(curves, finals, strict=True)}
 
 
 def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, seed: int) -> bool:

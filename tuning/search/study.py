@@ -180,16 +180,6 @@ class SearchStudy:
 
         return curves.goes_on(self.optuna_study, self.space, number + self._earlier, epoch, value, self._seed)
 
-    def expected_finals(self) -> Mapping[int, float] | None:
-        """Return what each trial is expected to score at its end on another seed, by its number.
-
-        A model of all learning curves says so, see `search.curves`; None if it knows too little.
-        """
-        from contrasweep.tuning.search import curves  # SciPy's statistics take a second to import
-
-        found = curves.expected_finals(self.optuna_study, self.space)
-        return None if found is None else {number - self._earlier: value for number, value in found.items()}
-
     def complete(
         self, number: int, value: Value | None, violations: Mapping[str, float] = NO_VIOLATIONS
     ) -> TrialState:
