@@ -25,7 +25,7 @@ from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import RESULTS
-from contrasweep.tuning.results.final_runs import TrialSeed, final_record
+from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
 from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
 from contrasweep.tuning.store.record import FinalRecord, StudyRecord, check_study_name
@@ -175,10 +175,11 @@ def _study(
     first = configs[0]
     name = check_study_name(first.study + FINAL_SUFFIX)
     if name in study_names(location):
-        record = ResultsStore(location).study(name)
+        store = ResultsStore(location)
+        record = store.study(name)
         if not record.is_final:
             raise InputError(f"study {name} is a search and takes no final runs: use another results folder")
-        if final_record(ResultsStore(location), first.study) is None:
+        if is_of_earlier_search(store, record):
             earlier = f"study {name} holds runs of an earlier search named {first.study}"
             raise InputError(f"{earlier}: delete it, or {ANOTHER_NAME}")
         _refuse_without_column(record, configs)

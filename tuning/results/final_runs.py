@@ -96,15 +96,20 @@ def final_record(store: ResultsStore, searched: str) -> StudyRecord | None:
     Final runs that began before the search are those of an earlier search with its name. They do not count,
     and a warning says so. Those of a search that is gone count.
     """
-    names = study_names(store.location)
     name = searched + FINAL_SUFFIX
-    record = store.study(name) if name in names else None
+    record = store.study(name) if name in study_names(store.location) else None
     if record is None or not record.is_final:
         return None
-    if searched in names and record.created < store.study(searched).created:
+    if is_of_earlier_search(store, record):
         log.warning("%s is left out: its runs are of an earlier search named %s", name, searched)
         return None
     return record
+
+
+def is_of_earlier_search(store: ResultsStore, final: StudyRecord) -> bool:
+    """Return whether final runs began before the search that now has the name of theirs."""
+    searched = final.searched_study
+    return searched in study_names(store.location) and final.created < store.study(searched).created
 
 
 def completed_rows(store: ResultsStore, study: str) -> dict[TrialSeed, dict[str, Any]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
@@ -301,9 +300,10 @@ def no_best_in_words(trials: pa.Table, record: StudyRecord) -> str:
 
 def _yet(trials: pa.Table) -> str:
     """Return why no trial has completed: all have failed, or they have yet to end."""
-    errors = [error for error in trials["error"].to_pylist() if error]
-    failed = pc.all(pc.equal(trials["status"], "failed")).as_py() if len(trials) else False
-    return f", all have failed: {common_error(errors)}" if failed and errors else " yet"
+    if set(trials["status"].to_pylist()) != {"failed"}:
+        return " yet"
+    error = common_error(trials["error"].to_pylist())
+    return " yet" if error is None else f", all have failed: {error}"
 
 
 def none_keeps_in_words(
