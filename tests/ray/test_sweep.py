@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 import torch
 from in_process import without_ray
 from studies import EPOCHS, QUICK, TRIALS, driven, outcome, small_plan, tiny_plan
@@ -169,6 +170,9 @@ def _interrupt_after(done: int, really: bool = False) -> Callable[[SweepProgress
     def show(progress: SweepProgress) -> None:
         if progress.done >= done and progress.running:
             if really:
+                started = ray._private.worker._global_node.all_processes.keys()
+                assert started >= {"gcs_server", "raylet"}
+                assert not started & {"monitor", "log_monitor", "dashboard"}, "no sweep asks them anything"
                 os.kill(os.getpid(), signal.SIGTERM)
             else:
                 raise KeyboardInterrupt

@@ -17,6 +17,7 @@ import ray
 
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
+from contrasweep.tuning.ray import internals
 from contrasweep.tuning.ray.alive import stopping_without_ray
 from contrasweep.tuning.ray.nodes import Needs, live_nodes, refuse_blind_nodes
 from contrasweep.tuning.ray.signals import interrupted_afterwards, stopping_on_signals
@@ -216,9 +217,8 @@ def local_ray(cpus: int) -> Iterator[Path]:
     refuse_full_disk()
     with stopping_on_signals(), environment(ENVIRONMENT), _scratch_folder() as scratch:
         try:
-            start_ray(
-                _not_started, again=(Exception,), address="local", num_cpus=cpus, include_dashboard=False
-            )
+            with internals.fewer_processes():
+                start_ray(_not_started, again=(Exception,), address="local", num_cpus=cpus)
             with stopping_without_ray():
                 yield scratch
         finally:
