@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         load_uncut,
         parse_dataset,
         parse_image_dataset,
+        resized_to,
         scored_dataset,
     )
     from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
@@ -123,6 +124,7 @@ __all__ = [
     "read_condition",
     "read_hierarchy",
     "renumbered",
+    "resized_to",
     "scored_dataset",
     "shard",
     "shard_lengths",

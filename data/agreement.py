@@ -78,6 +78,11 @@ def _fits(value: object, hint: Any, least: int | None) -> bool:
 
 def check_spec(spec: DatasetSpec, family: DatasetFamily) -> None:
     """Check that the facts of images agree with one another and with what the family can do."""
+    if spec.multi_label:
+        raise Disagreement(
+            "its describe states multi_label=True; allowed: False, as the validation split, methods and "
+            "probes of single images take one label for each. A TransductiveSpec may state it"
+        )
     if spec.unlabelled_size > spec.train_size:
         raise Disagreement(
             f"its describe states unlabelled_size={spec.unlabelled_size}; allowed: at most "
@@ -168,8 +173,6 @@ def _check_labels(labels: Tensor, spec: DatasetFacts, place: str, *, least: int 
 
 def _check_unlabelled(labels: Tensor, spec: DatasetSpec, split: Split, place: str, *, exact: bool) -> None:
     """Check the number of images without a label: all test images have one, unless no training image has."""
-    if spec.multi_label:
-        return
     stated = spec.unlabelled_size if split == "train" else 0 if spec.has_labels else len(labels)
     found = int((labels == UNLABELLED).sum())
     if found == stated or (stated and not exact):

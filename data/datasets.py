@@ -88,6 +88,15 @@ def dataset_spec(name: str, root: Path | None = None) -> DatasetFacts:
     return family.describe(data_root(root), options)
 
 
+def resized_to(name: str) -> int | None:
+    """Return the pixels a side to which the name of a dataset has its images resized; None if they are not.
+
+    Raises:
+        ValueError: see `dataset_spec`.
+    """
+    return int(parse_dataset(name)[1].get("size", 0)) or None
+
+
 def scored_dataset(name: str) -> str:
     """Return the name without the options that change the condition alone: the same images are scored.
 

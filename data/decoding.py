@@ -35,7 +35,9 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """The markers of a JPEG file after which its height and width stand."""
 # Errors of Pillow's readers besides OSError; torchvision raises RuntimeError.
 _DECODING_ERRORS = (OSError, RuntimeError, SyntaxError, ValueError, EOFError, LookupError, struct.error)
-_GREY_MODES = ("1", "L", "LA", "I", "I;16")
+_GREY_MODES = ("1", "L", "LA")
+_WHOLE_NUMBERS = "I"
+"""The beginning of Pillow's modes of more than 8 bits, which are all of greys: I, I;16, I;16B and others."""
 
 
 class CorruptImage(ValueError):
@@ -70,7 +72,7 @@ def read_header(encoded: bytes) -> ImageHeader:
         with _opened(encoded) as image:
             _check_shape(image.height, image.width)
             _check_depth(image)
-            return ImageHeader(image.height, image.width, 1 if image.mode in _GREY_MODES else 3)
+            return ImageHeader(image.height, image.width, 1 if _is_grey(image.mode) else 3)
     except _DECODING_ERRORS as error:
         raise CorruptImage(_reason(error, encoded)) from error
 
@@ -154,7 +156,7 @@ def _decode(encoded: bytes, channels: int) -> Tensor:
     with _opened(encoded) as image:
         _check_shape(image.height, image.width)
         _check_depth(image)
-        if image.mode.startswith("I"):
+        if image.mode.startswith(_WHOLE_NUMBERS):
             # Pillow would cut off levels above 255 instead of scaling 16 bits to 8.
             grey = torch.from_numpy(np.asarray(image).astype(np.int32) // 257).to(torch.uint8)
             return grey.expand(channels, -1, -1).clone()
@@ -181,10 +183,14 @@ def _check_shape(height: int, width: int) -> None:
 
 
 def _check_depth(image: "Image") -> None:
-    # Their range is unknown; Pillow would cut off what is not in 0..255. A PNG file has 16 bits at most, and
-    # some versions of Pillow open one of 16 bits in the mode of 32.
-    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+    # Their range is unknown; Pillow would cut off what is not in 0..255. PNG and PGM files have 16 bits at
+    # most, and Pillow opens them in the mode of 32.
+    if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):
         raise ValueError("its pixels have 32 bits; allowed: 8 or 16, so save it as one of these")
+
+
+def _is_grey(mode: str) -> bool:
+    return mode in _GREY_MODES or mode.startswith(_WHOLE_NUMBERS)
 
 
 def _jpeg_shape(encoded: bytes) -> tuple[int, int]:

@@ -149,7 +149,9 @@ def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> 
     """
     require_classes("labels", labels.cpu(), len(labels), classes)
     require_classes("bias", bias.cpu(), len(labels), biases)
-    counts = torch.bincount(bias * classes + labels, minlength=biases * classes).view(biases, classes)
+    # As int64: in the type of small integers, the products would wrap around.
+    cells = bias.long() * classes + labels.long()
+    counts = torch.bincount(cells, minlength=biases * classes).view(biases, classes)
     totals = counts.sum(1, keepdim=True)
     return torch.where(totals > 0, counts / totals.clamp_min(1), 1 / classes).log()
 

@@ -55,6 +55,9 @@ def worst_group_accuracy(predictions: Tensor, labels: Tensor, bias: Tensor) -> f
 def top_accuracy(outputs: Tensor, labels: Tensor, k: int) -> float:
     """Return the share of rows of `outputs` `(N, C)` whose `k` largest have the class of `labels` `(N,)`.
 
+    Where further classes have the same output as the k-th, all of these miss: no output tells them apart, and
+    most classes have no vote among few neighbours.
+
     Raises:
         ValueError: no sample, shapes that differ, or k is not 1..C.
     """
@@ -63,7 +66,10 @@ def top_accuracy(outputs: Tensor, labels: Tensor, k: int) -> float:
         raise ValueError(f"outputs must be (N, C) and labels (N,), N >= 1; got {shapes}")
     if not 1 <= k <= outputs.shape[1]:
         raise ValueError(f"k must be 1..{outputs.shape[1]}, given {k}")
-    return float((outputs.topk(k, dim=1).indices == labels[:, None]).any(dim=1).double().mean())
+    of_label = outputs.gather(1, labels[:, None])
+    # NaN has no rank.
+    rank = (outputs >= of_label).sum(dim=1)
+    return float(((rank >= 1) & (rank <= k)).double().mean())
 
 
 def unbiased_accuracy(predictions: Tensor, labels: Tensor, groupings: Tensor) -> float:

@@ -13,7 +13,14 @@ from contrasweep.data.decoding import ImageHeader
 from contrasweep.data.encoded import check_labels, header_of
 from contrasweep.data.images import UNLABELLED
 from contrasweep.data.root import DatasetDamaged
-from contrasweep.data.sources.table_labels import Parts, holds_numbers, holds_words, read_labels, words_in
+from contrasweep.data.sources.table_labels import (
+    Parts,
+    holds_numbers,
+    holds_words,
+    names_of_numbers,
+    read_labels,
+    words_in,
+)
 from contrasweep.data.tables import TablePart
 from contrasweep.names import unknown
 
@@ -32,8 +39,9 @@ _LOOKED_AT = 16
 class TableFacts:
     """What the columns of a dataset hold.
 
-    `label` is None where there is no column of labels, `words` are the labels where they are words, and
-    `classes` is 0 where no image has a label. `licence` is empty where the tables do not say it.
+    `label` is None where there is no column of labels, and `classes` is 0 where no image has a label. `words`
+    are the labels where they are words, or numbers with gaps. `licence` is empty where the tables do not say
+    it.
     """
 
     image: str
@@ -61,8 +69,9 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     """
     image, label = columns_of(train[0], wanted_image, wanted_label)
     schema = train[0].schema
-    words = words_in(train, label) if label is not None and holds_words(schema.field(label).type) else ()
-    names = words or (() if label is None else _class_names(schema, label))
+    named = () if label is None else _class_names(schema, label)
+    words = () if label is None else _words(train, label, named)
+    names = words or named
     classes = 0 if label is None else _class_count(train, label, words, len(names))
     headers = _headers(train[0], image)
     first = headers[0]
@@ -190,6 +199,12 @@ def _holds_bytes(kind: Any) -> bool:
         return False
     encoded = kind.field("bytes").type
     return bool(types.is_binary(encoded) or types.is_large_binary(encoded))
+
+
+def _words(train: Parts, label: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    if holds_words(train[0].schema.field(label).type):
+        return words_in(train, label)
+    return () if named else names_of_numbers(train, label)
 
 
 def _class_names(schema: Any, label: str) -> tuple[str, ...]:

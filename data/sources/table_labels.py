@@ -43,10 +43,28 @@ def words_in(parts: Parts, column: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
+def names_of_numbers(parts: Parts, column: str) -> tuple[str, ...]:
+    """Return the numbers in a column of labels as words, ascending, if they have gaps.
+
+    Then each number that occurs is a class, and no other: labels that begin with 1 have no class 0. Empty, if
+    every number from 0 to the largest occurs, or one is negative.
+
+    Raises:
+        DatasetDamaged: see `read_labels`.
+    """
+    found = torch.unique(read_labels(parts, column, ())).tolist()
+    known = [number for number in found if number != UNLABELLED]
+    if not known or known[0] < 0 or len(known) == known[-1] + 1:
+        return ()
+    return tuple(str(number) for number in known)
+
+
+@lru_cache(maxsize=16)
 def read_labels(parts: Parts, column: str, words: tuple[str, ...] = ()) -> Tensor:
     """Return the labels in a column, int64 `(N,)`, `UNLABELLED` where there is none.
 
-    `words` are the names of the classes where the column holds words; they are empty where it holds numbers.
+    `words` are the names of the classes where the column holds words, or see `names_of_numbers`; they are
+    empty where the column holds the numbers of the classes.
 
     Raises:
         DatasetDamaged: a file cannot be read, a number does not fit, or a word is not among `words`.
@@ -54,8 +72,9 @@ def read_labels(parts: Parts, column: str, words: tuple[str, ...] = ()) -> Tenso
     numbers = {word: number for number, word in enumerate(words)}
     found: list[int] = []
     for part in parts:
+        without = {None, str(UNLABELLED)} if holds_numbers(part.schema.field(column).type) else {None}
         for value in part.values(column, "string" if words else "int64"):
-            if value is None:
+            if value in without:
                 found.append(UNLABELLED)
             elif words and value not in numbers:
                 raise DatasetDamaged(unknown(f"{column} of {part.place}", value, words))

@@ -49,8 +49,8 @@ def timm_config(network: Network, library: str) -> dict[str, Any]:
         "pretrained_cfg": {
             "input_size": [network.channels, network.size, network.size],
             "interpolation": "bilinear",
-            "crop_pct": 1.0,
-            "crop_mode": "squash",
+            "crop_pct": network.centre,
+            "crop_mode": "center",
             "mean": list(network.mean),
             "std": list(network.std),
             "num_classes": 0,

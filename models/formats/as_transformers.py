@@ -94,10 +94,14 @@ def _resnet(network: Network) -> dict[str, Any]:
 def _processor(network: Network) -> dict[str, Any]:
     """Return how transformers' image processor prepares images."""
     return {
-        "image_processor_type": "ViTImageProcessor",
+        # The processor of their ResNets, BiT, cuts the centre out. That of ViT would squeeze the whole image.
+        "image_processor_type": "BitImageProcessor",
+        "do_convert_rgb": network.channels == 3,
         "do_resize": True,
-        "size": {"height": network.size, "width": network.size},
+        "size": {"shortest_edge": round(network.size / network.centre)},
         "resample": BILINEAR,
+        "do_center_crop": True,
+        "crop_size": {"height": network.size, "width": network.size},
         "do_rescale": True,
         "rescale_factor": 1 / 255,
         "do_normalize": True,

@@ -14,6 +14,10 @@ RESIZED = "bilinear, antialiased"
 """How images are resized, see `data.whole_image`."""
 
 
+SQUARE = "the shorter side is resized and the centre square cut out"
+"""What becomes of an image that is not square, see `data.fit_square`."""
+
+
 class NotOffered(ValueError):
     """A format cannot hold a network, or a package that writes it is not installed."""
 
@@ -28,6 +32,7 @@ class Network:
         bare: the same network without the normalisation.
         channels: the channels of its images.
         size: their pixels per side.
+        centre: the share of an image's sides that is kept: the central part of its centre square.
         mean: what is subtracted from images in 0..1, one number for each channel; zeros for nothing.
         std: what they are divided by then; ones for nothing.
     """
@@ -37,6 +42,7 @@ class Network:
     bare: nn.Module
     channels: int
     size: int
+    centre: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
@@ -51,6 +57,8 @@ class Network:
         return {
             "channels": self.channels,
             "size": self.size,
+            "square": SQUARE,
+            "centre": self.centre,
             "resize": RESIZED,
             "range": [0.0, 1.0],
             "mean": list(self.mean),
@@ -58,8 +66,8 @@ class Network:
         }
 
 
-def network_of(file: EncoderFile) -> Network:
-    """Return the network of an encoder file.
+def network_of(file: EncoderFile, centre: float = 1.0) -> Network:
+    """Return the network of an encoder file, which is for the `centre` of images: see `Network`.
 
     Raises:
         NotOffered: the encoder takes several views of an object, not images.
@@ -74,6 +82,7 @@ def network_of(file: EncoderFile) -> Network:
         bare=without_normalisation(encoder),
         channels=channels,
         size=encoder.takes.size,
+        centre=centre,
         mean=_by_channel(header["mean"] or (0.0,), channels),
         std=_by_channel(header["std"] or (1.0,), channels),
     )

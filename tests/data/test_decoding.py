@@ -46,6 +46,16 @@ def test_sixteen_bits_are_scaled_to_eight() -> None:
     assert decode_image(deep, channels=3).shape == (3, 12, 10)
 
 
+def test_every_file_of_sixteen_bits_is_grey() -> None:
+    levels = LEVELS[..., 0].astype(np.uint16) * 257
+    portable = b"P5\n10 12\n65535\n" + levels.astype(">u2").tobytes()
+    big_endian = io.BytesIO()
+    Image.frombytes("I;16B", (10, 12), levels.astype(">u2").tobytes()).save(big_endian, "TIFF")
+    for file in (portable, big_endian.getvalue(), encoded(levels, "TIFF"), encoded(levels)):
+        assert read_header(file).channels == 1
+        assert np.array_equal(decode_image(file, channels=1)[0].numpy(), LEVELS[..., 0])
+
+
 def test_without_torchvision_s_decoder_pillow_reads_jpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     file = encoded(LEVELS, "JPEG")
     usual = decode_image(file, channels=3)

@@ -14,6 +14,7 @@ from encoded_files import encoded, pixels, write_parquet
 from torch import Tensor
 
 from contrasweep.data import (
+    UNLABELLED,
     DatasetDamaged,
     DatasetMissing,
     Placement,
@@ -86,6 +87,21 @@ def test_without_names_the_largest_training_label_says_how_many_classes(
 
 
 HUB = {"info": {"license": "mit", "features": {"label": {"names": list("abcd"), "_type": "ClassLabel"}}}}
+
+
+def test_numbers_with_gaps_are_the_names_of_the_classes(tmp_path: Path) -> None:
+    """Labels that begin with 1 have no class 0; -1 is no label and no class."""
+    labels = [10, 3, 1, 10, 3, 1, 10, 3]
+    write_parquet(tmp_path / "set/train-0.parquet", IMAGES[:8], [*labels[:6], -1, None])
+    write_parquet(tmp_path / "set/test-0.parquet", IMAGES[:2], [3, 10])
+    spec = dataset_spec("hub-parquet:path=set", tmp_path)
+    assert (spec.classes, spec.told_classes) == (3, ("1", "3", "10"))
+    train = load_training("hub-parquet:path=set", tmp_path).train
+    assert train.labels.tolist() == [2, 1, 0, 2, 1, 0, UNLABELLED, UNLABELLED]
+    assert load_test("hub-parquet:path=set", tmp_path).labels.tolist() == [1, 2]
+    write_parquet(tmp_path / "set/test-0.parquet", IMAGES[:2], [3, 2])
+    with pytest.raises(DatasetDamaged, match="unknown label"):
+        load_test("hub-parquet:path=set", tmp_path)
 
 
 @pytest.mark.parametrize("metadata", [{"huggingface": json.dumps(HUB)}, {"class_names": "a,b,c,d"}])

@@ -22,9 +22,11 @@ from contrasweep.data import (
 )
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.methods.clustering import METRICS
 from contrasweep.tuning.methods.metrics import LABEL_FREE
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.training.pretrain import pretrain
 
 FLAT = "image-folder:path=flat,size=8,labels=none"
 IMAGES = [encoded(pixels(seed)) for seed in range(20)]
@@ -186,6 +188,16 @@ def test_the_default_metric_needs_no_label_and_others_are_refused(flat: Path) ->
 def test_a_method_that_needs_labels_is_refused_with_those_that_do_not(flat: Path) -> None:
     with pytest.raises(InputError, match=r"needs class labels, which .*Methods that need none: .*infonce"):
         resolve("supcon", FLAT, data_root=flat)
+
+
+@pytest.mark.parametrize("method", ["cl-infonce", "cl-infonce-instances", "cluster-ce", "pcl"])
+def test_clusters_of_images_without_labels_tell_nothing_of_them(flat: Path, method: str) -> None:
+    own = {"clusterings": 1, "instance_epochs": 0} if method == "pcl" else {}
+    few = {"batch_size": 8, "epochs": 1, "validation.fraction": 0.25, "encoder.name": "small-conv"}
+    experiment = resolve(method, FLAT, {**few, **own, "clusters": 2}, data_root=flat)
+    *_, last = pretrain(experiment, data_root=flat)
+    assert "val.rankme" in last.metrics
+    assert not [name for name in last.metrics if name.endswith(METRICS)]
 
 
 def test_a_run_on_images_without_labels(flat: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command)
     assert row == "| accuracy | 0.5 | 0.60 ± 0.10 (n = 3) | 0.3516 to 0.8484 | 0.4 ± 0 (n = 3) |"
     assert "dataset: digits" in card
     assert (
-        "its shorter side is resized and the centre square cut out; a square image stays whole. The" in card
+        "the shorter side is resized and the centre square cut out; a square image stays whole. The" in card
     )
     assert list(Path().glob(".out*")) == []
     given = json.loads(Path("out/config.json").read_text())["preprocessing"]

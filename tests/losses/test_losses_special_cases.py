@@ -265,6 +265,14 @@ def test_biasbal_adds_the_prior_of_the_given_bias() -> None:
     torch.testing.assert_close(losses.BiasBal(prior)(logits, LABELS, BIAS), expected, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16])
+def test_the_prior_is_the_same_of_labels_in_small_integers(kind: torch.dtype) -> None:
+    """40 biases of 10 classes are more cells than eight bits number."""
+    labels, bias = torch.arange(1200) % 10, torch.arange(1200) % 37
+    expected = losses.log_class_prior(labels, bias, classes=10, biases=40)
+    assert torch.equal(losses.log_class_prior(labels.to(kind), bias.to(kind), 10, 40), expected)
+
+
 def test_end_is_one_half_for_orthogonal_conflicting_pairs() -> None:
     x = torch.eye(4, dtype=torch.float64)[None]
     value = losses.EnD(1.0, 1.0)(x, torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1]))

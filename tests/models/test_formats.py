@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torchvision.transforms.v2.functional import to_pil_image
 
+from contrasweep.data import normalise, whole_image
+from contrasweep.data.decoding import fit_square
 from contrasweep.models import build_encoder, encoder_bytes, read_encoder
 from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
@@ -17,14 +20,16 @@ READERS = {"torchvision": "torchvision", "timm": "timm", "hf": "transformers", "
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.25)
 
 
-def trained(name: str, channels: int = 3, size: int = 32, mean: Any = (), std: Any = ()) -> Network:
+def trained(
+    name: str, channels: int = 3, size: int = 32, mean: Any = (), std: Any = (), centre: float = 1.0
+) -> Network:
     """Return the network of an encoder file; its batch statistics are not those of a new one."""
     torch.manual_seed(0)
     encoder = build_encoder(name, channels, size, mean, std).train()
     with torch.no_grad():
         encoder(torch.rand(8, channels, size, size))
     content = encoder_bytes(encoder, name=name, channels=channels, image_size=size, mean=mean, std=std)
-    return network_of(read_encoder(content, "a file"))
+    return network_of(read_encoder(content, "a file"), centre)
 
 
 def features_of(package: Package, folder: Path, images: Tensor, monkeypatch: pytest.MonkeyPatch) -> Tensor:
@@ -89,6 +94,35 @@ def test_timm_loads_the_folder_itself(tmp_path: Path) -> None:
     images = torch.rand(3, 1, 32, 32)
     torch.testing.assert_close(model((images - 0.5) / 0.2), network.encoder(images), rtol=1e-6, atol=1e-6)
     assert (model.pretrained_cfg["mean"], model.pretrained_cfg["std"]) == ([0.5], [0.2])
+
+
+@pytest.mark.parametrize("centre", [1.0, 0.8])
+@pytest.mark.parametrize("form", ["timm", "hf"])
+def test_the_library_prepares_a_photograph_as_we_do(form: str, centre: float, tmp_path: Path) -> None:
+    """Its shorter side is resized and the centre cut out: squeezed, the features would be others."""
+    pytest.importorskip(READERS[form])
+    network = trained("resnet18", 3, 32, MEAN, STD, centre)
+    for name, content in FORMATS[form].write(network).files.items():
+        (tmp_path / name).write_bytes(content)
+    levels = torch.randint(256, (3, 80, 160), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    theirs = _prepared(form, tmp_path, to_pil_image(levels))
+    stored = fit_square(levels, round(32 / centre))
+    expected = normalise(whole_image(stored[None], 32, centre=centre), MEAN, STD)
+    # Pillow resizes whole levels, so it rounds.
+    torch.testing.assert_close(theirs, expected, rtol=0, atol=1.5 / 255 / min(STD))
+
+
+def _prepared(form: str, folder: Path, image: Any) -> Tensor:
+    """Return the image as the library prepares it, by nothing but the files."""
+    if form == "timm":
+        import timm
+
+        model = timm.create_model(f"local-dir:{folder}", pretrained=False)
+        options = timm.data.resolve_model_data_config(model)
+        return timm.data.create_transform(**options, is_training=False)(image)[None]
+    from transformers import AutoImageProcessor
+
+    return AutoImageProcessor.from_pretrained(folder)(image, return_tensors="pt")["pixel_values"]
 
 
 @pytest.mark.parametrize(

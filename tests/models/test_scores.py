@@ -143,6 +143,14 @@ def test_top_accuracy_is_scikit_learns(rows: int, k: int, seed: int) -> None:
     assert top_accuracy(outputs, labels, k) == pytest.approx(expected)
 
 
+def test_classes_that_nothing_tells_apart_are_no_hits() -> None:
+    """One neighbour votes for class 2: no other class is among the best, whatever its number."""
+    votes = torch.eye(10)[[2] * 10]
+    assert top_accuracy(votes, torch.arange(10), 5) == 0.1
+    assert top_accuracy(torch.full((3, 6), torch.nan), torch.arange(3), 5) == 0
+    assert top_accuracy(torch.zeros(3, 5), torch.arange(3), 5) == 1
+
+
 def test_top_accuracy_of_more_guesses_than_classes_is_refused() -> None:
     with pytest.raises(ValueError, match=r"k must be 1\.\.3, given 4"):
         top_accuracy(torch.rand(2, 3), torch.tensor([0, 1]), 4)

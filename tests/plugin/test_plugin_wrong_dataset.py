@@ -154,16 +154,6 @@ def test_tensors_that_are_no_images_are_told_with_the_line(images: Bring) -> Non
             "has 2 columns of the condition; allowed: 3, its condition_dim",
         ),
         ("facts['unlabelled_size'] = 9", "", "has 0 images without a label; allowed: 9, its unlabelled_size"),
-        (
-            "facts['multi_label'] = True",
-            "",
-            "has labels of the shape (24,); allowed: (24, 2), as it has multi_label=True and classes=2",
-        ),
-        (
-            "facts['multi_label'] = True",
-            "return LabelledImages(images, zeros(rows, 2) + 2)",
-            "has labels from 2 to 2; allowed: 0 and 1, as it has multi_label=True",
-        ),
     ],
 )
 def test_images_without_what_the_facts_state_are_refused(
@@ -171,6 +161,11 @@ def test_images_without_what_the_facts_state_are_refused(
 ) -> None:
     images(describe=facts, read=lines)
     assert told(lambda: load_training("mine")) == f"its train split {message}"
+
+
+def test_images_have_one_label_each(images: Bring) -> None:
+    images(describe="facts['multi_label'] = True", read="labels = zeros(rows, 2)")
+    assert "multi_label=True; allowed: False" in told(lambda: load_training("mine"))
 
 
 def test_the_test_split_alone_needs_groupings(images: Bring) -> None:

@@ -16,8 +16,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from contrasweep.data import DatasetDamaged, LabelledImages, load_test
-from contrasweep.models import load_encoder
+from contrasweep.models import build_encoder, encoder_bytes, load_encoder
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.transfer.embed import METADATA, embed
 from contrasweep.tuning.transfer.feature_map import MOST_POINTS, MapPoints
 from tests.transfer.final_encoders import DATASET, FinalRun
@@ -74,6 +75,28 @@ def test_a_folder_gives_names_and_classes(runs: list[FinalRun], pictures: Path, 
     assert by_name["a/3.png"] != by_name["b/1.png"]
     said = json.loads(pq.read_schema(tmp_path / "features.parquet").metadata[METADATA])
     assert said["preprocessing"].startswith("shorter side resized, centre square cut out; 8 x 8 pixels")
+
+
+@pytest.mark.parametrize("stored", [8, 12, 15])
+def test_a_folder_has_the_features_of_its_dataset(tmp_path: Path, stored: int) -> None:
+    """The encoder saw images of the size of the dataset, resized once more to that of the views."""
+    for place in ("train/a/1", "train/b/2", "test/a/3", "test/b/4"):
+        file = tmp_path / f"set/{place}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        levels = np.random.default_rng(len(place)).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+        Image.fromarray(levels).save(file)
+    name = f"image-folder:path={tmp_path / 'set'},size={stored}"
+    experiment = Experiment(method="infonce", dataset=name).model_dump_json()
+    content = encoder_bytes(
+        build_encoder("small-conv", 3, 8), name="small-conv", channels=3, image_size=8, experiment=experiment
+    )
+    (tmp_path / "a.safetensors").write_bytes(content)
+    features = []
+    for number, source in enumerate((name, tmp_path / "set/test")):
+        file = tmp_path / f"{number}.parquet"
+        embed(tmp_path / "a.safetensors", source, file)
+        features.append(np.stack(pd.read_parquet(file)["features"].to_list()))
+    np.testing.assert_array_equal(*features)
 
 
 def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import yaml
 
 from contrasweep.models.formats import Format, Network
-from contrasweep.models.formats.network import RESIZED
+from contrasweep.models.formats.network import RESIZED, SQUARE
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
 from contrasweep.tuning.results.columns import score_in_words, score_interval, unit_note
@@ -31,7 +31,7 @@ def model_card(source: Source, network: Network, form: Format, example: str) -> 
         f"`images` are floats `(B, {network.channels}, {network.size}, {network.size})` in 0..1; `features` "
         f"are `(B, {network.encoder.width})`.",
         f"```python\n{example}```",
-        _preprocessing(network, 1.0 if experiment is None else experiment.probes.centre),
+        _preprocessing(network),
         "## How it was trained",
         _training(source, experiment),
     ]
@@ -135,12 +135,13 @@ def _words(one: Summary) -> str:
     return f"{mean_and_std(one)} (n = {one.n})"
 
 
-def _preprocessing(network: Network, centre: float) -> str:
-    """Say what turns an image into an input: `data.fit_square`, then `data.whole_image` with `centre`."""
+def _preprocessing(network: Network) -> str:
+    """Say what turns an image into an input: `data.fit_square`, then `data.whole_image` with the centre."""
+    centre = network.centre
     kept = "" if centre == 1 else f" Of its sides the central {number_text(centre)} is kept."
     lines = [
-        "An image becomes a square: its shorter side is resized and the centre square cut out; a square "
-        f"image stays whole.{kept} The square is resized to {network.size} x {network.size} pixels "
+        f"An image becomes a square: {SQUARE}; a square image stays whole.{kept} "
+        f"The square is resized to {network.size} x {network.size} pixels "
         f"({RESIZED}) and divided by 255."
     ]
     if any(network.mean) or set(network.std) != {1.0}:

@@ -23,8 +23,9 @@ def export(source: Source, form: Format, folder: Path) -> list[str]:
         InputError: see `check_new_folder`; or the format cannot hold the network, or needs a package.
     """
     check_new_folder(folder)
+    experiment = source.experiment
     try:
-        network = network_of(source.file)
+        network = network_of(source.file, 1.0 if experiment is None else experiment.probes.centre)
         package = form.write(network)
     except NotOffered as error:
         raise InputError(str(error)) from None

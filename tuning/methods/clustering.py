@@ -66,8 +66,13 @@ METRICS = ("mutual_information", "conditional_entropy")
 
 
 def information_about(clusters: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return `METRICS` of the `clusters` `(N,)` of those images that have a label, by `labels` `(N,)`."""
+    """Return `METRICS` of the `clusters` `(N,)` of those images that have a label, by `labels` `(N,)`.
+
+    Without any label there are none.
+    """
     known = labels != UNLABELLED
+    if not bool(known.any()):
+        return {}
     information = cluster_information(clusters[known].cpu(), labels[known].cpu())
     return dict(zip(METRICS, information, strict=True))
 

@@ -21,7 +21,7 @@ NO_CONTROLLER: Any = None
 
 
 UNUSED = ("start_monitor", "start_log_monitor", "start_api_server")
-"""What starts the monitor of the autoscaler, the reader of workers' output, and the server of the dashboard."""
+"""What starts the autoscaler's monitor, the reader of workers' output, and the dashboard's server."""
 
 
 @contextmanager

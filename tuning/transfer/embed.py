@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from contrasweep.data import resized_to
 from contrasweep.tuning.files import write_whole, written_whole
 from contrasweep.tuning.reports.page import Section, render_page
 from contrasweep.tuning.results.commands import RESULTS
@@ -92,12 +94,11 @@ def run_request(
 ) -> Embedded:
     """Do what a request says with the encoder of `source`; otherwise as `embed`."""
     (encoder,) = read_encoders([source])
-    takes, centre = encoder.takes, encoder.experiment.probes.centre
     if request.is_dataset:
         images = dataset_images(request.source, request.split or "test", data_root)
     else:
-        size = round(takes.size / centre)
-        images = folder_images(request.source, takes.channels, size, skip_corrupt=request.skip_corrupt)
+        size, channels = _stored_size(encoder), encoder.takes.channels
+        images = folder_images(request.source, channels, size, skip_corrupt=request.skip_corrupt)
     place = torch.device(device_for(device))
     points = None if request.page is None else MapPoints(len(images))
     done = _preprocessing(images, encoder)
@@ -127,6 +128,19 @@ def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder, method:
     section = Section("Map", some or f"{len(images):,} images", maps=[drawn])
     written = f"Written by contrasweep {__version__}; SHA-256 of the encoder {encoder.file.digest}"
     return render_page(f"Features of {images.source}", f"Encoder: {encoder.place}", [section], [written])
+
+
+def _stored_size(encoder: GivenEncoder) -> int:
+    """Return the pixels a side that images of a folder get first: those of the images of the training.
+
+    Those may have been resized twice, to the size of their dataset and then to that of the views. Resized
+    once, an image has other pixels.
+    """
+    experiment, stored = encoder.experiment, None
+    # A plug-in that adds the dataset may be absent here.
+    with suppress(ValueError):
+        stored = resized_to(experiment.dataset)
+    return stored or round(encoder.takes.size / experiment.probes.centre)
 
 
 def _preprocessing(images: ImageSet, encoder: GivenEncoder) -> str:
