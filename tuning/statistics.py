@@ -59,7 +59,7 @@ class Comparison:
     Attributes:
         encoder, reference: the names of the compared encoder, and of the one that it is compared with.
         difference: `encoder` minus `reference`, over the seeds that both have.
-        interval: of the mean difference, by Student's t; None with a single seed.
+        interval: of the mean difference, see `difference_interval`.
         p, p_holm: two-sided p value of the paired t test, and the same corrected by Holm for all comparisons
             of the table that have `FEW_SEEDS` seeds or more. With a single seed both are None; with fewer
             than `FEW_SEEDS`, `p_holm` is.
@@ -85,15 +85,30 @@ def mean_interval(summary: Summary) -> tuple[float, float] | None:
     return student_interval(summary.mean, summary.error, summary.n - 1)
 
 
+def difference_interval(difference: Summary) -> tuple[float, float] | None:
+    """Return the interval of a mean difference of scores, by Student's t; None without any spread.
+
+    Scores move in steps, of an image of the test split. So differences that are all equal do not say how far
+    those of other seeds would be away, and neither does a single one.
+    """
+    alike = difference.std is None or difference.std <= ROUNDING * max(1.0, abs(difference.mean))
+    return None if alike else mean_interval(difference)
+
+
 def student_interval(
     estimate: float, error: float, freedom: float, level: float = LEVEL
 ) -> tuple[float, float]:
     """Return the interval of an estimate, by Student's t with `freedom` degrees of freedom."""
+    half = t_quantile(freedom, level) * error
+    return estimate - half, estimate + half
+
+
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """Return half the width of an interval by Student's t, in standard errors."""
     # Imported late, here and below: it takes half a second, and Ray's workers need means alone.
     from scipy import stats
 
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    return estimate - half, estimate + half
+    return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def welch_interval(first: Summary, second: Summary) -> tuple[float, float]:
@@ -145,13 +160,20 @@ def standard_ranks(values: Floats) -> Floats:
 
 
 def rank_correlation_interval(rho: float, count: int) -> tuple[float, float]:
-    """Return the interval of Spearman's rho of `count` pairs, 4 or more (Bonett and Wright 2000)."""
-    return fisher_interval(rho, math.sqrt((1 + rho**2 / 2) / (count - 3)))
+    """Return the interval of Spearman's rho of `count` pairs, 4 or more (Bonett and Wright 2000).
+
+    Pairs in the same order count as half of the way to the next lower rho: 1 would have no interval.
+    """
+    step = 6 / (count * (count**2 - 1))
+    return fisher_interval(rho, math.sqrt((1 + rho**2 / 2) / (count - 3)), 1 - step)
 
 
-def fisher_interval(correlation: float, error: float) -> tuple[float, float]:
-    """Return the interval of a correlation, from the standard error of its arctanh (Fisher 1915)."""
-    z = math.atanh(max(-1 + 1e-9, min(1 - 1e-9, correlation)))
+def fisher_interval(correlation: float, error: float, most: float = 1 - 1e-9) -> tuple[float, float]:
+    """Return the interval of a correlation, from the standard error of its arctanh (Fisher 1915).
+
+    A correlation of more than `most`, or less than its negative, counts as that.
+    """
+    z = math.atanh(max(-most, min(most, correlation)))
     low, high = normal_interval(z, error)
     return math.tanh(low), math.tanh(high)
 
@@ -183,7 +205,9 @@ def compare_first(scores: Mapping[str, Mapping[int, float]]) -> list[Comparison]
     tested = {one: p for one, difference, p in found if p is not None and difference.n >= FEW_SEEDS}
     corrected = dict(zip(tested, holm([*tested.values()]), strict=True))
     return [
-        Comparison(encoder, reference, difference, mean_interval(difference), p, corrected.get(reference))
+        Comparison(
+            encoder, reference, difference, difference_interval(difference), p, corrected.get(reference)
+        )
         for reference, difference, p in found
     ]
 

@@ -59,6 +59,8 @@ def test_one_image_more_with_each_seed_is_the_evidence_of_its_signs() -> None:
     first = {seed: (300 + seed) / 360 for seed in range(5)}
     (row,) = compare_first({"a": first, "b": {seed: score - 1 / 360 for seed, score in first.items()}})
     assert row.p == 0.0625
+    assert row.interval is None, "of no width, it would leave 0 out"
+    assert "Where the difference is the same with each seed: sign test" in difference_note([row])
 
 
 def test_a_score_that_is_no_number_concerns_its_own_comparison_only() -> None:

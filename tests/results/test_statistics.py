@@ -54,6 +54,10 @@ def test_the_interval_of_a_rank_correlation_is_bonett_and_wright_s() -> None:
     low, high = rank_correlation_interval(0.5, 28)
     assert (np.arctanh(low), np.arctanh(high)) == pytest.approx((0.1335, 0.9651), abs=1e-3)
     assert rank_correlation_interval(1.0, 28)[0] > 0.99
+    # Six in the same order may be the luck of a correlation of 0.8.
+    low, high = rank_correlation_interval(1.0, 6)
+    assert low < 0.8 < 0.99 < high < 1
+    assert rank_correlation_interval(-1.0, 6) == pytest.approx((-high, -low))
 
 
 def test_six_differences_of_one_sign() -> None:

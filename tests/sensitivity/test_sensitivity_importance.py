@@ -85,6 +85,15 @@ def test_one_in_twenty_parameters_is_above_chance_in_pure_noise() -> None:
     assert sum(above) <= 7
 
 
+def test_ties_at_the_top_favour_no_parameter() -> None:
+    """A quarter of the trials share the highest score: their values once decided which were the best."""
+    space = space_of(**dict.fromkeys("abcd", "unit"))
+    studies = [observed(space, lambda x: 0 * x["a"], 60, noise=1.0, seed=seed) for seed in range(12)]
+    found = [named(importances_of(replace(one, score=np.minimum(one.score, 0.6)))) for one in studies]
+    for parameter in "abcd":
+        assert sum(one[parameter].above_chance for one in found) <= 3, parameter
+
+
 def test_a_conditional_parameter_is_judged_within_its_stratum() -> None:
     space = space_of(
         kernel=FORMS["kernel"],

@@ -118,7 +118,7 @@ def test_several_studies_are_compared_with_equal_budgets_stated() -> None:
     studies = [study(40, "one"), study(45, "two", 1, "other")]
     found = analyse_observations(studies)
     page = page_of(found)
-    assert "Every study is allowed 20 trials" in page
+    assert "Every study is allowed 10 trials" in page
     assert "Best default over the datasets" in page
     assert "0 datasets, 6 needed" in page
     (default,) = found.defaults

@@ -14,7 +14,7 @@ from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
 from contrasweep.tuning.sensitivity.marginals import interaction_shares, marginals, variance_shares
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import stages
-from contrasweep.tuning.sensitivity.tunability import robustness, tunability
+from contrasweep.tuning.sensitivity.tunability import best_default, robustness, tunability
 from tests.sensitivity.synthetic import observed, space_of, stopped
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
@@ -137,6 +137,16 @@ def test_pure_noise_shows_no_effects() -> None:
         found += sum(share.above_chance for share in variance_shares(forest))
         assert tunability(forest).jointly.low < 0
     assert found <= 3  # of 10
+
+
+def test_the_best_default_of_pure_noise_gains_nothing() -> None:
+    """Judged by the trials that chose it, it gained four standard deviations here, and at least 0.9."""
+    space = space_of(**dict.fromkeys("ab", "unit"), kernel=KERNELS)
+    studies = [observed(space, lambda x: 0 * x["a"], 40, noise=1.0, seed=seed) for seed in range(2)]
+    found = best_default("any", {"one": "x", "two": "y"}, [forest_of(study) for study in studies])
+    for gain in found.gains:
+        assert gain.low < 0 < gain.high
+        assert gain.unseen_low < gain.unseen < gain.unseen_high
 
 
 def test_gains_over_the_defaults_are_recovered() -> None:

@@ -82,3 +82,16 @@ def test_each_tool_reads_all_studies_as_documented(results: Path, tool: str) -> 
     assert {row["hp.temperature"] for row in by_study} == {0.2}
     assert {row["hp.sigma2"] for row in by_study} == {"large"}
     assert set(rows[0]) == set(ResultsStore(results).trials().column_names)
+
+
+def test_duckdb_keeps_the_names_of_studies_that_look_like_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb")
+    for name in ("2026-11-26", "2026-11-27"):
+        WrittenStudy(tmp_path / "results", make_record(name)).write(scored())
+    monkeypatch.chdir(tmp_path)
+    (snippet,) = (block for block in SNIPPETS if "import duckdb" in block)
+    names: dict[str, Any] = {}
+    exec(snippet, names)
+    assert sorted(names["trials"]["study"]) == ["2026-11-26", "2026-11-27"]

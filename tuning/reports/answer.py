@@ -14,7 +14,7 @@ from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
-from contrasweep.tuning.statistics import FEW_SEEDS, mean_interval, seed_by_seed, summarise
+from contrasweep.tuning.statistics import FEW_SEEDS, difference_interval, seed_by_seed, summarise
 
 TITLE = "In short"
 FINAL_SEEDS = 5
@@ -180,7 +180,7 @@ def _beyond(own: Scores, other: Scores) -> str:
     difference = seed_by_seed(own, other)
     if difference is None:
         return "on other seeds than"
-    interval = mean_interval(difference) if difference.n >= FEW_SEEDS else None
+    interval = difference_interval(difference) if difference.n >= FEW_SEEDS else None
     between = "" if interval is None else f" (95 % interval of the difference: {interval_text(interval)})"
     return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
 
@@ -188,12 +188,14 @@ def _beyond(own: Scores, other: Scores) -> str:
 def _added(own: Scores, untrained: Scores) -> str:
     """Say what training added, seed by seed, and whether that is enough to tell."""
     difference = seed_by_seed(own, untrained)
-    interval = None if difference is None else mean_interval(difference)
-    if difference is None or interval is None or difference.n < FEW_SEEDS:
+    if difference is None or difference.n < FEW_SEEDS:
         n = 0 if difference is None else difference.n
         return f"Too few to tell: {counted(n, 'seed')}."
-    mean, between = difference.mean, f"95 % interval, seed by seed: {interval_text(interval)}"
+    mean, interval = difference.mean, difference_interval(difference)
+    between = "the same with each seed"
+    if interval is not None:
+        between = f"95 % interval, seed by seed: {interval_text(interval)}"
     if mean <= 0:
         return f"{NOT_BEATEN.capitalize()}: {cell_text(mean)} ({between})."
-    unsure = ", which may be nothing" if interval[0] <= 0 else ""
+    unsure = ", which may be nothing" if interval is not None and interval[0] <= 0 else ""
     return f"Training adds {cell_text(mean)} ({between}){unsure}."

@@ -140,6 +140,8 @@ def difference_note(compared: Sequence[Comparison], too_few: str = "") -> str:
     if known:
         said += " Paired t test, two-sided"
         said += f"; Holm's correction for {len(known)} comparisons." if len(known) > 1 else "."
+        if any(row.interval is None for row in known):
+            said += " Where the difference is the same with each seed: sign test, and no interval."
     if few:
         some = f" ({', '.join(row.reference for row in few)})" if known else ""
         said += f" Too few to tell: fewer than {FEW_SEEDS} seeds{some}.{too_few}"

@@ -145,14 +145,21 @@ def summarise_runs(rows: Sequence[_Row]) -> list[FinalSummary]:
 
 
 def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
-    """Return the `accuracy` of each configuration by seed, then of the untrained encoders, named as above."""
+    """Return the `accuracy` of each configuration by seed, then of the untrained encoders, named as above.
+
+    Runs whose score is no finite number are left out.
+    """
     found = {}
     for name, own, prefix in _groups(rows):
         summary = _summary(name, own, prefix)
         if summary is not None:
             column = prefix + main_score(list(summary.scores))
-            found[name] = {row["seed"]: row[column] for row in own if row.get(column) is not None}
+            found[name] = {row["seed"]: row[column] for row in own if _is_number(row.get(column))}
     return found
+
+
+def _is_number(score: float | None) -> bool:
+    return score is not None and math.isfinite(score)
 
 
 def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | None:

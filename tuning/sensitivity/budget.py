@@ -15,7 +15,7 @@ from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Ints, Observations
-from contrasweep.tuning.statistics import improvements, percentile_interval
+from contrasweep.tuning.statistics import improvements, percentile_interval, t_quantile
 
 RESAMPLES: Final = 400
 POINTS: Final = 40
@@ -26,9 +26,9 @@ class BudgetCurve:
     """The expected best of b trials.
 
     Attributes:
-        trials: b, from 1 to half of the ended trials; beyond that, resampling understates the spread.
+        trials: b, from 1 to `largest_budget` of the ended trials.
         expected: the expected best score.
-        low, high: its 95 % bootstrap interval.
+        low, high: its interval, see `best_interval`.
         seconds_a_trial: mean wall-clock of an ended trial, failed and stopped ones included.
         ended: the number of ended trials.
         without_score: the number of them that were stopped or failed; they count as the worst completed.
@@ -54,29 +54,25 @@ class BudgetCurve:
 
 def budget_curve(observations: Observations) -> BudgetCurve | TooFew:
     """Return the expected best score of a study by number of trials."""
+    completed = int(np.count_nonzero(observations.completed))
+    if completed < enough.BUDGET:
+        return TooFew(completed, enough.BUDGET, "completed trials")
     scores = ended_scores(observations)
     n = len(scores)
-    if n < enough.BUDGET:
-        return TooFew(n, enough.BUDGET, "ended trials")
-    if not observations.completed.any():
-        return TooFew(0, enough.BUDGET, "completed trials")
-    budgets = np.unique(np.geomspace(1, max(1, n // 2), POINTS).round().astype(np.int64))
-    weights = best_weights(n, budgets)
-    rng = np.random.default_rng(0)
-    resampled = np.sort(scores[rng.integers(n, size=(RESAMPLES, n))], axis=1) @ weights
-    low, high = percentile_interval(resampled)
+    budgets = np.unique(np.geomspace(1, largest_budget(n), POINTS).round().astype(np.int64))
+    low, high = best_interval(scores, budgets)
     known = observations.over & np.isfinite(observations.seconds)
     in_time = np.flatnonzero(observations.over)
     in_time = in_time[np.argsort(observations.ended[in_time], kind="stable")]
     better = improvements(observations.score[in_time])
     return BudgetCurve(
         trials=budgets,
-        expected=scores @ weights,
+        expected=expected_best(scores, budgets),
         low=low,
         high=high,
         seconds_a_trial=float(observations.seconds[known].mean()),
         ended=n,
-        without_score=n - int(np.count_nonzero(observations.completed)),
+        without_score=n - completed,
         seconds=float(np.nanmax(observations.ended[observations.over])),
         progress_trials=better + 1,
         progress_seconds=observations.ended[in_time][better],
@@ -93,6 +89,43 @@ def ended_scores(observations: Observations) -> Floats:
     return np.sort(np.where(np.isfinite(scores), scores, worst))
 
 
+def largest_budget(ended: int) -> int:
+    """Return the largest b for which so many trials say how uncertain the expected best of b is: a quarter.
+
+    Beyond it, the few highest scores decide, and what n trials did not find is unknown.
+    """
+    return max(1, ended // 4)
+
+
+def best_interval(scores: Floats, budgets: Ints) -> tuple[Floats, Floats]:
+    """Return the ends of the interval of the expected best of b scores, (budgets,) each.
+
+    It covers Student's interval of the jackknife and the percentile interval of the bootstrap. The one is too
+    narrow where many scores are alike at the top, the other where few stand out: docs/sensitivity.md has how
+    often they cover the truth.
+
+    Args:
+        scores: n scores, ascending.
+        budgets: b, at most `largest_budget(n)`.
+    """
+    draws = np.random.default_rng(0).integers(len(scores), size=(RESAMPLES, len(scores)))
+    low, high = percentile_interval(expected_best(np.sort(scores[draws], axis=1), budgets))
+    expected, half = expected_best(scores, budgets), best_error(scores, budgets) * t_quantile(len(scores) - 1)
+    return np.minimum(low, expected - half), np.maximum(high, expected + half)
+
+
+def best_error(scores: Floats, budgets: Ints) -> Floats:
+    """Return the jackknife's standard error of the expected best of b of n ascending scores, (budgets,)."""
+    n = len(scores)
+    weights = best_weights(n - 1, budgets)
+    # Without one score, those above it have the weights of the places below.
+    below = np.cumsum(scores[:-1, None] * weights, axis=0)
+    above = np.cumsum((scores[1:, None] * weights)[::-1], axis=0)[::-1]
+    nothing = np.zeros((1, len(budgets)))
+    left_out = np.concatenate([nothing, below]) + np.concatenate([above, nothing])
+    return np.asarray(np.sqrt((n - 1) * left_out.var(axis=0)))
+
+
 def best_weights(n: int, budgets: Ints) -> Floats:
     """Return the weight of each of n ascending scores in the mean best of b of them, (n, budgets)."""
     place = np.arange(1, n + 1)[:, None]
@@ -101,9 +134,11 @@ def best_weights(n: int, budgets: Ints) -> Floats:
     above = np.where(possible, place - b, 0)
     logs = gammaln(place) - gammaln(b) - gammaln(above + 1)
     logs = logs - (gammaln(n + 1) - gammaln(b + 1) - gammaln(n - b + 1))
-    return np.asarray(np.where(possible, np.exp(logs), 0.0))
+    weights = np.where(possible, np.exp(logs), 0.0)
+    # The logarithms are rounded.
+    return np.asarray(weights / weights.sum(axis=0))
 
 
-def expected_best(scores: Floats, budget: int) -> Floats:
-    """Return the mean best over all sets of `budget` of the scores, (..., n), which are ascending."""
-    return np.asarray(scores @ best_weights(scores.shape[-1], np.array([budget]))[:, 0])
+def expected_best(scores: Floats, budgets: Ints) -> Floats:
+    """Return the mean best over all sets of b of the ascending scores (..., n): (..., budgets)."""
+    return np.asarray(scores @ best_weights(scores.shape[-1], budgets))

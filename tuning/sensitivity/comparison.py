@@ -8,26 +8,30 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
-from contrasweep.tuning.sensitivity.budget import best_weights, ended_scores, expected_best
+from contrasweep.tuning.sensitivity.budget import (
+    best_error,
+    best_interval,
+    best_weights,
+    ended_scores,
+    expected_best,
+    largest_budget,
+)
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
 from contrasweep.tuning.statistics import (
     LEVEL,
     holm,
     mean_interval,
-    percentile_interval,
     signed_rank_p,
+    student_interval,
     summarise,
 )
-
-RESAMPLES: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class StudyAtBudget:
         seconds: wall-clock of all trials.
         best: the best score of all trials.
         expected: the expected best score of the common number of trials.
-        low, high: its 95 % bootstrap interval.
+        low, high: its interval, see `budget.best_interval`.
     """
 
     study: str
@@ -65,7 +69,7 @@ class Difference:
     Attributes:
         first, second: the studies' names.
         difference: in the score's units.
-        low, high: its 95 % bootstrap interval (trials resampled within each study).
+        low, high: its 95 % interval (Student's t, standard errors of the jackknife).
         wins: the probability that the best of the first beats the best of the second; ties count half.
     """
 
@@ -82,7 +86,7 @@ class EqualBudget:
     """Studies side by side with the same number of trials.
 
     Attributes:
-        budget: the number of trials: half of what the smallest study has, so that resampling gives intervals.
+        budget: the number of trials: see `budget.largest_budget`, of the smallest study.
         studies: in the order given.
         differences: one for each two studies with the same dataset and metric.
         unequal: other differences between studies of one dataset, in words; they limit the comparison.
@@ -136,33 +140,33 @@ class MeanRanks:
 
 def equal_budget(studies: Sequence[Observations]) -> EqualBudget | TooFew:
     """Compare studies by the expected best score of equally many of their trials."""
-    smallest = min(studies, key=lambda one: int(one.over.sum()))
-    count = int(smallest.over.sum())
-    if count < enough.BUDGET:
-        return TooFew(count, enough.BUDGET, f"ended trials in study {smallest.study}")
-    without = [one.study for one in studies if not one.completed.any()]
-    if without:
-        return TooFew(0, 1, f"completed trials in study {without[0]}")
-    budget = max(1, count // 2)
+    fewest = min(studies, key=lambda one: int(one.completed.sum()))
+    completed = int(fewest.completed.sum())
+    if completed < enough.BUDGET:
+        return TooFew(completed, enough.BUDGET, f"completed trials in study {fewest.study}")
+    budget = largest_budget(min(int(one.over.sum()) for one in studies))
     scores = {one.study: ended_scores(one) for one in studies}
-    expected = {name: float(expected_best(own, budget)) for name, own in scores.items()}
-    resampled = {name: _resampled(own, budget, seed) for seed, (name, own) in enumerate(scores.items())}
-    intervals = {name: percentile_interval(draws) for name, draws in resampled.items()}
-    found = [_at_budget(one, scores[one.study], expected[one.study], intervals[one.study]) for one in studies]
+    found = [_at_budget(one, scores[one.study], budget) for one in studies]
     differences, unequal = [], []
     for first, second in itertools.combinations(studies, 2):
         if (first.dataset, first.metric) == (second.dataset, second.metric):
-            a, b = first.study, second.study
-            low, high = map(float, percentile_interval(resampled[a] - resampled[b]))
-            chance = wins(scores[a], scores[b], budget)
-            differences.append(Difference(a, b, expected[a] - expected[b], low, high, chance))
+            differences.append(_difference((first.study, second.study), scores, budget))
             unequal += _unequal(first, second)
     return EqualBudget(budget, tuple(found), tuple(differences), tuple(unequal))
 
 
-def _at_budget(
-    study: Observations, scores: Floats, expected: float, interval: tuple[Floats, Floats]
-) -> StudyAtBudget:
+def _difference(studies: tuple[str, str], scores: Mapping[str, Floats], budget: int) -> Difference:
+    own, budgets = [scores[name] for name in studies], np.array([budget])
+    first, second = (float(expected_best(one, budgets)[0]) for one in own)
+    error = math.hypot(*(float(best_error(one, budgets)[0]) for one in own))
+    freedom = sum(map(len, own)) - 2
+    low, high = student_interval(first - second, error, freedom)
+    return Difference(*studies, first - second, low, high, wins(*own, budget))
+
+
+def _at_budget(study: Observations, scores: Floats, budget: int) -> StudyAtBudget:
+    budgets = np.array([budget])
+    low, high = best_interval(scores, budgets)
     return StudyAtBudget(
         study=study.study,
         method=study.method,
@@ -173,15 +177,10 @@ def _at_budget(
         epochs=study.epochs,
         seconds=float(np.nansum(study.seconds)),
         best=float(scores[-1]),
-        expected=expected,
-        low=float(interval[0]),
-        high=float(interval[1]),
+        expected=float(expected_best(scores, budgets)[0]),
+        low=float(low[0]),
+        high=float(high[0]),
     )
-
-
-def _resampled(scores: Floats, budget: int, seed: int) -> Floats:
-    draws = np.random.default_rng(seed).integers(len(scores), size=(RESAMPLES, len(scores)))
-    return expected_best(np.sort(scores[draws], axis=1), budget)
 
 
 def wins(first: Floats, second: Floats, budget: int) -> float:

@@ -72,7 +72,8 @@ FIDELITY: Final = 10
 """Completed trials for a rank correlation: the 95 % interval of 0.5 is then about -0.2 to 0.9."""
 
 BUDGET: Final = 5
-"""Ended trials for the expected best score."""
+"""Completed trials for the expected best score. The others count as the worst of them, so that with one all
+scores would be alike."""
 
 REPLICATED: Final = 5
 """Degrees of freedom between the seeds of a trial, summed over trials. The noise is then known within a

@@ -23,7 +23,7 @@ from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.boxes import View
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import named, single_views
-from contrasweep.tuning.sensitivity.scores import ScoredTrials
+from contrasweep.tuning.sensitivity.scores import DRAWS, ScoredTrials
 from contrasweep.tuning.statistics import LEVEL, percentile_interval
 
 BEST_SHARE: Final = 0.1
@@ -84,7 +84,7 @@ def importances(
     draws = np.concatenate([trials.draws, lost], axis=1)
     codes = np.concatenate([trials.codes, trials.lost])
     order = np.lexsort((*np.nan_to_num(codes, nan=-1.0).T, -draws.mean(axis=0)))
-    codes, draws = codes[order], draws[:, order]
+    codes, draws = codes[order], _ties_broken(draws[:, order])
     found: list[Importance | TooFew] = []
     overall: dict[int, tuple[Importance, Floats]] = {}
     for place, view in enumerate(single_views(axes, strata)):
@@ -102,6 +102,19 @@ def importances(
         for number, (place, (importance, _)) in enumerate(overall.items()):
             found[place] = replace(importance, first=float(np.mean(first == number)))
     return found
+
+
+def _ties_broken(draws: Floats) -> Floats:
+    """Return the places of the scores, (draws, trials), larger for better ones; equal scores at random.
+
+    Otherwise the values of the parameters would decide which of the equal trials are among the best. A single
+    draw is repeated, so that no one order of them decides.
+    """
+    if len(draws) == 1:
+        draws = np.repeat(draws, DRAWS, axis=0)
+    random = np.random.default_rng(1).random(draws.shape)
+    places = np.argsort(np.lexsort((random, draws), axis=1), axis=1).astype(float)
+    return np.where(np.isfinite(draws), places, -np.inf)
 
 
 def pearson_share(counts: Floats, best: Floats, widths: tuple[Floats, Floats] | None) -> Floats:

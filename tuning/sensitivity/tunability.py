@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.search.axes import Axis, Floats, changes, default_row, draw_codes, values_of
@@ -81,12 +82,20 @@ def tunability(forest: Forest) -> Tunability:
 
 def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[float, float, float]:
     """Return the mean gain of the options that one half chooses and the other judges, and its interval."""
-    chosen = np.argmax(forest.predict_halves(options), axis=1)
-    scores = forest.predict_halves(np.concatenate([default[None], options[chosen]]))
+    scores = forest.predict_halves(np.concatenate([default[None], options]))
+    return _judged(scores, 1 + np.argmax(scores[:, 1:], axis=1))
+
+
+def _judged(scores: Floats, chosen: NDArray[np.int64]) -> tuple[float, float, float]:
+    """Return the mean gain over the defaults of what each half chose, judged by the other, and its interval.
+
+    Args:
+        scores: predicted by each half, (halves, options); the defaults come first.
+        chosen: the number of the option that each half chose, (halves,).
+    """
     halves = np.arange(len(chosen))
-    # Halves 2i and 2i + 1 share no trial: each judges the other's choice.
-    judged = halves ^ 1
-    gains = scores[halves, 1 + judged] - scores[halves, 0]
+    # Halves 2i and 2i + 1 share no trial.
+    gains = scores[halves, chosen[halves ^ 1]] - scores[:, 0]
     mean = float(gains.mean())
     return mean, *normal_interval(mean, float(spread(gains)))
 
@@ -168,9 +177,10 @@ class DatasetGain:
     Attributes:
         study: whose surrogate predicts the gain.
         dataset: of the study.
-        gain: in the score's units.
+        gain: in the score's units: of what one half of each study's trials chooses, judged by the other.
         low, high: its 95 % interval.
         unseen: the gain of the default that the *other* studies choose: an estimate for a new dataset.
+        unseen_low, unseen_high: its 95 % interval.
     """
 
     study: str
@@ -179,6 +189,8 @@ class DatasetGain:
     low: float
     high: float
     unseen: float
+    unseen_low: float
+    unseen_high: float
 
 
 @dataclass(frozen=True)
@@ -208,22 +220,17 @@ def best_default(method: str, studies: Mapping[str, str], forests: Sequence[Fore
     axes = forests[0].axes
     default = default_row(axes)
     options = np.concatenate([default[None], *(forest.trials.codes for forest in forests)])
-    scaled = np.stack([_scaled(forest, options) for forest in forests])
-    chosen = options[int(np.argmax(scaled.mean(axis=0)))]
+    scores = np.stack([forest.predict_halves(options) for forest in forests])
+    # In standard deviations of each study's scores, (studies, halves, options).
+    scaled = scores / np.array([float(forest.trials.score.std()) or 1.0 for forest in forests])[:, None, None]
+    chosen = np.argmax(scaled.mean(axis=0), axis=1)
     gains = []
     for i, (study, dataset) in enumerate(studies.items()):
-        elsewhere = options[int(np.argmax(np.delete(scaled, i, axis=0).mean(axis=0)))]
-        rows = np.stack([default, chosen, elsewhere])
-        present, gained, unseen = forests[i].predict(rows)
-        halves = forests[i].predict_halves(rows)
-        error, gain = float(spread(halves[:, 1] - halves[:, 0])), float(gained - present)
+        elsewhere = int(np.argmax(np.delete(scaled, i, axis=0).mean(axis=(0, 1))))
+        unseen = scores[i, :, elsewhere] - scores[i, :, 0]
+        mean, error = float(unseen.mean()), float(spread(unseen))
         gains.append(
-            DatasetGain(study, dataset, gain, *normal_interval(gain, error), float(unseen - present))
+            DatasetGain(study, dataset, *_judged(scores[i], chosen), mean, *normal_interval(mean, error))
         )
-    return BestDefault(method, values_of(axes, chosen), tuple(gains))
-
-
-def _scaled(forest: Forest, options: Floats) -> Floats:
-    """Return predicted scores, in standard deviations of the study's scores from their mean."""
-    deviation = float(forest.trials.score.std()) or 1.0
-    return np.asarray((forest.predict(options) - forest.trials.score.mean()) / deviation)
+    best = options[int(np.argmax(scaled.mean(axis=(0, 1))))]
+    return BestDefault(method, values_of(axes, best), tuple(gains))

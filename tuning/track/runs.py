@@ -137,8 +137,10 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
     params |= {"method": record.method, "dataset": record.dataset, "metric": record.metric}
     if not record.is_final:
         searched = record.require_search()
-        params |= {"trials": searched.trials, "sampler": searched.sampler, "scheduler": searched.scheduler}
+        params |= {"sampler": searched.sampler, "scheduler": searched.scheduler}
         params |= {"seeds": searched.seeds, "seed": searched.seed}
+    # Trackers never change a parameter, and a resumed study may have more trials.
+    planned = {} if record.is_final else {"trials": str(record.require_search().trials)}
     versions = {f"version.{name}": text for name, text in record.versions.items()}
     return TrackedRun(
         kind="study",
@@ -153,6 +155,7 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
             "host": record.host,
             "metric": search.metric,
             "runs": str(len(rows)),
+            **planned,
             **versions,
         },
         ended=max(ends, default=record.created) if ended else None,

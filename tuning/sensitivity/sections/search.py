@@ -148,7 +148,7 @@ def _fidelity_figure(found: Fidelity) -> go.Figure:
 def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
     o = one.observations
     text = (
-        "The expected best score of b trials drawn from this study, with its 95 % interval, up to half of "
+        "The expected best score of b trials drawn from this study, with its interval, up to a quarter of "
         f"the {found.ended} ended trials; {found.without_score} without a final score count as the worst "
         "that completed. "
     )
@@ -171,7 +171,7 @@ def _budget_rows(found: BudgetCurve, one: StudySensitivity) -> Iterator[Record]:
 
 def _budget_figure(found: BudgetCurve, o: Observations) -> go.Figure:
     """Draw the expected best score over the number of trials, and the actual progress."""
-    figure = _expected_best(found, o, found.trials, "expected best, 95 %")
+    figure = _expected_best(found, o, found.trials, "expected best")
     _add_progress(figure, found, found.progress_trials, found.ended, "as it happened", "lines")
     label_log_axis(figure, 1, found.ended)
     return figure.update_layout(title="What a budget buys", xaxis_title="trials")
@@ -179,9 +179,9 @@ def _budget_figure(found: BudgetCurve, o: Observations) -> go.Figure:
 
 def _cost_figure(found: BudgetCurve, o: Observations) -> go.Figure:
     """Draw the expected best score over time, with one trial after the other, and the actual progress."""
-    scale, unit = unit_for(max(found.seconds_a_trial * found.ended / 2, found.seconds))
+    scale, unit = unit_for(max(found.seconds_a_trial * found.trials[-1], found.seconds))
     x = found.trials * found.seconds_a_trial / scale
-    figure = _expected_best(found, o, x, "expected, one trial after the other, 95 %")
+    figure = _expected_best(found, o, x, "expected, one trial after the other")
     moments, end = found.progress_seconds / scale, found.seconds / scale
     _add_progress(figure, found, moments, end, "wall-clock", "lines+markers")
     return figure.update_layout(title="What time buys", xaxis_title=unit)

@@ -56,6 +56,7 @@ def comparison_tables(found: Sensitivity) -> dict[str, Table]:
     gains = [
         {"method": d.method, "study": g.study, "dataset": g.dataset, "gain": g.gain}
         | {"low": g.low, "high": g.high, "gain if chosen elsewhere": g.unseen}
+        | {"its low": g.unseen_low, "its high": g.unseen_high}
         for d in found.defaults
         for g in d.gains
     ]
@@ -68,9 +69,9 @@ def _budgets(found: Sensitivity, tables: dict[str, Table]) -> Section:
     if budgets is None or isinstance(budgets, TooFew):
         return Section("Equal budgets", f"The studies cannot be compared, {budgets}.")
     text = (
-        f"Every study is allowed {budgets.budget} trials, half of what the smallest has, drawn from all of "
-        "its own. The interval resamples the trials of a study; it holds for the seeds and the data that "
-        "were used. Studies of different datasets or scores stand beside each other but are not compared."
+        f"Every study is allowed {budgets.budget} trials, a quarter of what the smallest has, drawn from all "
+        "of its own. The interval is that over other trials of the study; it holds for the seeds and the data "
+        "that were used. Studies of different datasets or scores stand beside each other but are not compared."
     )
     if budgets.unequal:
         text += "\n\nStill unequal: " + "; ".join(budgets.unequal) + "."
@@ -105,8 +106,9 @@ def _defaults(found: Sensitivity, tables: dict[str, Table]) -> Section:
     ]
     text = (
         "One configuration for all datasets: the one with the highest mean predicted score, each study in "
-        "units of its own standard deviation. The last column is the gain of the configuration that the "
-        "other datasets choose, an estimate for a new dataset.\n\n" + "\n\n".join(lines)
+        "units of its own standard deviation. Its gain is that of a choice by one half of the trials, judged "
+        "by the other half. The last columns are the gain of the configuration that the other datasets "
+        "choose, an estimate for a new dataset, with its interval.\n\n" + "\n\n".join(lines)
     )
     return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
 
@@ -115,7 +117,7 @@ def _equal_budget_figure(found: EqualBudget) -> go.Figure:
     """Draw the expected best score of each study with the common budget."""
     studies = found.studies[::-1]
     rows, value = list(range(len(studies))), [s.expected for s in studies]
-    title = f"Expected best of {found.budget} trials (95 %)"
+    title = f"Expected best of {found.budget} trials, with its interval"
     figure = interval_figure(title, rows, value, interval_bars(value, studies), height=44, name="expected")
     # Names stand above their rows: beside them, they would take half of a phone's width.
     for row, s in enumerate(studies):
