@@ -180,6 +180,7 @@ def test_a_final_run_of_two_workers_is_that_of_one(ended: tuple[Path, str], tmp_
             "StoreUnavailable: the disk is full",
         ),
         ({0: RanksLost("gone")}, "RanksLost: gone"),
+        ({0: ValueError("own"), 1: StoreUnavailable("full")}, "StoreUnavailable: full"),
         ({}, "ValueError: of the owner"),
     ],
 )
@@ -206,6 +207,7 @@ LOST = RanksLost("another rank is gone: timed out")
         ({0: of_rank(LOST), 1: RayActorError(error_msg="died")}, {}, [2], "died"),
         ({0: of_rank(LOST), 1: of_rank(ValueError("own"))}, {}, [], "own"),
         ({0: of_rank(StoreUnavailable("full")), 1: of_rank(LOST)}, {}, [2], "^full$"),
+        ({0: of_rank(ValueError("own")), 1: of_rank(StoreUnavailable("full"))}, {}, [], "^full$"),
         ({0: of_rank(LOST)}, {1: EPOCH}, [], "another rank is gone"),
         ({}, {0: EPOCH, 1: TrialReport(2, {}, 0.0)}, [], "different epochs"),
     ],

@@ -46,7 +46,10 @@ def test_a_sweep_from_python_gets_its_command(store, tmp_path: Path) -> None:
     PlannedStudy(plan).write(scored(values={}))
     html = report(store, ["demo"])
     command = "contrasweep sweep fair-cclk --data colour-digits --trials 9 --metric val.accuracy"
-    assert f"{command} --sampler curves --seeds 2 --epochs 2 --concurrency 1 --keep-weights 3" in html
+    assert (
+        f"{command} --sampler curves --scheduler asha --seeds 2 --epochs 2 --concurrency 1 --keep-weights 3"
+        in html
+    )
     assert "The sweep was started from Python; this is the same as a command." in html
 
 

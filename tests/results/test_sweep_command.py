@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment.conditions import Condition
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.results.commands import NOT_WRITTEN, option_of, sweep_command
 from contrasweep.tuning.store import StudyRecord
@@ -83,9 +84,24 @@ def test_what_is_usual_is_left_out_and_the_command_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = command(record)
-    usual = "--trials 5 --metric val.accuracy --sampler curves --epochs 2 --concurrency 1 --keep-weights 1"
-    assert said == f"contrasweep sweep fair-cclk --data colour-digits {usual}"
+    searched = "--trials 5 --metric val.accuracy --sampler curves --scheduler asha"
+    others = "--seeds 1 --epochs 2 --concurrency 1 --keep-weights 1"
+    assert said == f"contrasweep sweep fair-cclk --data colour-digits {searched} {others}"
     assert planned_by(said).require_search() == record.require_search()
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize(("split", "fraction"), [("class", 0.3), ("folds", 0.25)])
+def test_what_is_usual_elsewhere_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int, split: str, fraction: float
+) -> None:
+    """With many trials at once another scheduler is usual, and with folds as many seeds as folds."""
+    monkeypatch.chdir(tmp_path)
+    options = {"scheduler": "asha", "seeds": 1, "concurrency": concurrency}
+    held_out = {"validation.split": split, "validation.fraction": fraction}
+    record = plan_sweep("herocon", "two-view-digits", trials=5, values=held_out, **options).record()
+    said = sweep_command(record, space_of("herocon", "two-view-digits", None, held_out))
+    assert planned_by(said or "").require_search() == record.require_search()
 
 
 def test_no_option_is_lost_between_the_command_and_the_record(

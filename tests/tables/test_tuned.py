@@ -12,7 +12,7 @@ from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.final_runs import FinalRuns
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
-from contrasweep.tuning.tables.collect import StoredRuns, collect
+from contrasweep.tuning.tables.collect import StoredRuns, collect, plan_search
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import run_table
@@ -49,6 +49,9 @@ def test_every_row_is_searched_with_the_same_budget(calls: dict[str, list[Any]],
     ]
     assert {plan.search.trials for plan in calls["new"]} == {2}
     assert {plan.metric for plan in calls["new"]} == {"val.accuracy"}
+    many = [plan_search(PLAN, cell, str(tmp_path), concurrency=8) for cell in PLAN.running[:1]]
+    schedulers = {plan.search.scheduler for plan in [*calls["new"], *many]}
+    assert schedulers == {"asha"}, "whatever runs at once: budgets are equal, and a search is found again"
     searched = [{parameter.name for parameter in plan.space.searched} for plan in calls["new"]]
     assert "sigma2" in searched[0]
     assert not any("kernel" in names for names in searched)

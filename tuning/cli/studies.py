@@ -332,7 +332,9 @@ def _by_column(trials: list[list[dict[str, Any]]], by: str) -> list[list[dict[st
     def of(trial: list[dict[str, Any]]) -> Any:
         found = [{**row, **row["configuration"]}.get(name) for row in trial]
         there = [one for one in found if one is not None and one == one]  # NaN is no value
-        return None if not there else fmean(there) if is_metric else min(there)
+        # A search scores a trial that some of its seeds have not finished by none of them.
+        whole = there if len(there) == len(found) or not name.startswith("val.") else []
+        return None if not whole else fmean(whole) if is_metric else min(whole)
 
     keys = [of(trial) for trial in trials]
     there = [place for place, key in enumerate(keys) if key is not None]

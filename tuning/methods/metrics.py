@@ -226,6 +226,11 @@ def cheap_form(metric: str, reported: Collection[str]) -> str:
     return cheap if metric.startswith(VALIDATION) and cheap in reported else metric
 
 
+def is_cheap(metric: str) -> bool:
+    """Return whether a metric is the cheap form of another."""
+    return metric.startswith(CHEAP)
+
+
 def report_form(metric: str) -> str:
     """Return the form of a search's metric on the half of the split that no choice depends on."""
     return REPORT + metric.removeprefix(VALIDATION)

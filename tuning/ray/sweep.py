@@ -23,7 +23,6 @@ from contrasweep.tuning.planning.resources import Machine, Resources, check_coun
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.progress.display import OnProgress, following
-from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
 from contrasweep.tuning.ray.nodes import Needs
@@ -54,7 +53,6 @@ from contrasweep.tuning.store.unstarted import removed_if_refused
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
-ShowStudy = Callable[[str, SweepProgress], object]
 
 
 def _with_options_of(

@@ -29,7 +29,7 @@ from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
-from contrasweep.tuning.ray.worker import backend_for, of_one_worker, placement
+from contrasweep.tuning.ray.worker import backend_for, how_telling, of_one_worker, placement
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
 log = logging.getLogger(__name__)
@@ -145,10 +145,9 @@ def _records(
 
 
 def cause_of(error: RayError) -> BaseException:
-    """Return the cause of a failed Ray task: the exception of the task, or of a worker in its group."""
+    """Return the cause of a failed Ray task: that of the task, or the most telling of its group's."""
     cause = getattr(error, "cause", None) or error
-    # `RanksLost` says only that another worker failed.
-    return min(raised_by_workers(cause) or [cause], key=lambda one: isinstance(one, RanksLost))
+    return min(raised_by_workers(cause) or [cause], key=how_telling)
 
 
 def reason_of(error: BaseException) -> str:

@@ -216,6 +216,17 @@ def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, R
     return reports, errors
 
 
+def how_telling(error: BaseException | None) -> int:
+    """Return the place of an error among those of a group's workers; the lowest says most of the failure.
+
+    What the store says comes first, because it ends more than this run. `RanksLost` says only that another
+    worker has failed.
+    """
+    if isinstance(error, StoreUnavailable | TrialOvertaken):
+        return 0
+    return 2 if isinstance(error, RanksLost) else 1
+
+
 def _most_telling(
     errors: dict[int, RayError], reports: dict[int, TrialReport], silent: Sequence[int]
 ) -> Exception:
@@ -223,12 +234,14 @@ def _most_telling(
 
     Ranks that wait for one that hangs end with `RanksLost`, and the one that hangs is `silent`.
     """
-    causes = {rank: error.cause for rank, error in errors.items() if isinstance(error, RayTaskError)}
+    causes: dict[int, Exception] = {
+        rank: error.cause for rank, error in errors.items() if isinstance(error, RayTaskError)
+    }
     for cause in causes.values():
-        if isinstance(cause, StoreUnavailable | TrialOvertaken):
+        if how_telling(cause) == 0:
             return cause
     deaths = [error for error in errors.values() if isinstance(error, RayActorError)]
-    own = [error for rank, error in errors.items() if not isinstance(causes.get(rank), RanksLost)]
+    own = [error for rank, error in errors.items() if how_telling(causes.get(rank)) < 2]
     for error in (*deaths, *own):
         return error
     if silent:

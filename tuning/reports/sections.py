@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from contrasweep.names import counted
 from contrasweep.tuning.experiment.conditions import appended
+from contrasweep.tuning.methods.metrics import is_cheap
 from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
 from contrasweep.tuning.reports.figures import (
@@ -119,7 +120,7 @@ def _verdict(data: StudyData) -> str:
 def _best_table(data: StudyData) -> Table:
     shown = data.ranked[:TOP]
     recorded = [name for name in data.record.columns.metrics if name.startswith("val.")]
-    metrics = [data.metric, *(name for name in recorded if "ridge" not in name and name != data.metric)]
+    metrics = [data.metric, *(name for name in recorded if not is_cheap(name) and name != data.metric)]
     hidden = len(data.ranked) - len(shown)
     note = f"The {TOP} best; {hidden:,} more completed." if hidden else ""
     cells = [(trial.epoch, trial.score, *map(trial.metrics.get, metrics[1:])) for trial in shown]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from contrasweep.names import with_capital
-from contrasweep.tuning.methods.metrics import is_fraction
+from contrasweep.tuning.methods.metrics import is_cheap, is_fraction
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_interval
 
@@ -44,7 +44,7 @@ def score_columns(
     others = {
         name: value
         for name, value in metrics.items()
-        if name.startswith("val.") and "ridge" not in name and name != metric
+        if name.startswith("val.") and not is_cheap(name) and name != metric
     }
     over = {} if spread is None else dict(zip(("std", "seeds"), spread, strict=True))
     return {"trial": number, metric: score, **over, "untrained": untrained, **others}

@@ -40,7 +40,7 @@ NOT_WRITTEN: Final[Mapping[str, str]] = {
 }
 """The fields of a search that `sweep_command` does not write, and why."""
 
-_ALWAYS: Final = ("trials", "metric", "sampler", "concurrency", "keep_weights")
+_ALWAYS: Final = ("trials", "metric", "sampler", "scheduler", "seeds", "concurrency", "keep_weights")
 """The fields that are written whatever they are: without them a command takes what is usual elsewhere."""
 
 

@@ -156,12 +156,12 @@ def equal_budget(studies: Sequence[Observations]) -> EqualBudget | TooFew:
 
 
 def _difference(studies: tuple[str, str], scores: Mapping[str, Floats], budget: int) -> Difference:
-    own, budgets = [scores[name] for name in studies], np.array([budget])
-    first, second = (float(expected_best(one, budgets)[0]) for one in own)
-    error = math.hypot(*(float(best_error(one, budgets)[0]) for one in own))
-    freedom = sum(map(len, own)) - 2
-    low, high = student_interval(first - second, error, freedom)
-    return Difference(*studies, first - second, low, high, wins(*own, budget))
+    first, second = (scores[name] for name in studies)
+    budgets = np.array([budget])
+    difference = float((expected_best(first, budgets) - expected_best(second, budgets))[0])
+    error = float(np.hypot(best_error(first, budgets), best_error(second, budgets))[0])
+    low, high = student_interval(difference, error, len(first) + len(second) - 2)
+    return Difference(*studies, difference, low, high, wins(first, second, budget))
 
 
 def _at_budget(study: Observations, scores: Floats, budget: int) -> StudyAtBudget:

@@ -19,6 +19,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment, flat_settings, identities
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.request import USUAL_SCHEDULER
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import rule_in_words
@@ -92,6 +93,8 @@ def plan_search(
         trials=plan.trials,
         values=cell.settings,
         metric=plan.table.run.tune.metric,
+        # The usual one depends on how many trials run at once, and so on the machine.
+        scheduler=USUAL_SCHEDULER,
         data_root=data_root,
         results=results,
         name=cell.study,

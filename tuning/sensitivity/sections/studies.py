@@ -69,9 +69,10 @@ def _budgets(found: Sensitivity, tables: dict[str, Table]) -> Section:
     if budgets is None or isinstance(budgets, TooFew):
         return Section("Equal budgets", f"The studies cannot be compared, {budgets}.")
     text = (
-        f"Every study is allowed {budgets.budget} trials, a quarter of what the smallest has, drawn from all "
-        "of its own. The interval is that over other trials of the study; it holds for the seeds and the data "
-        "that were used. Studies of different datasets or scores stand beside each other but are not compared."
+        f"Every study is allowed {budgets.budget} trials, a quarter of what the smallest has, drawn from "
+        "all of its own. The interval is that over other trials of the study; it holds for the seeds and the "
+        "data that were used. Studies of different datasets or scores stand beside each other but are not "
+        "compared."
     )
     if budgets.unequal:
         text += "\n\nStill unequal: " + "; ".join(budgets.unequal) + "."
