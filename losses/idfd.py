@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import cosines, full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Positive, require_per_image
+from contrasweep.losses.validation import Positive, require_classes
 
 
 class InstanceDiscrimination(Loss):
@@ -31,7 +31,7 @@ class InstanceDiscrimination(Loss):
         _require_features(features)
         if memory.dim() != 2 or memory.shape[1] != features.shape[1]:
             raise ValueError(f"memory must be (N, {features.shape[1]}), got {tuple(memory.shape)}")
-        require_per_image("index", index, len(features))
+        require_classes("index", index, len(features), len(memory))
         scores = (normalised(features) / self.temperature) @ normalised(memory.detach()).T
         return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, index[:, None])[:, 0])
 

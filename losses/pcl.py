@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import POSITIVE, require_per_image
+from contrasweep.losses.validation import POSITIVE, require_classes, require_per_image
 
 SMOOTHING = 10.0
 """alpha of Eq. 12: it keeps the concentration of small clusters from becoming too large."""
@@ -78,7 +78,7 @@ class PrototypeNCE(Loss):
         if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
             shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
             raise ValueError(f"queries must be (B, D) and prototypes (K, D), got {shapes}")
-        require_per_image("clusters", clusters, len(queries))
+        require_classes("clusters", clusters, len(queries), len(prototypes))
         if concentrations.shape != prototypes.shape[:1]:
             given = tuple(concentrations.shape)
             raise ValueError(f"concentrations must have shape ({len(prototypes)},), got {given}")

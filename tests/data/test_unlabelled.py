@@ -210,3 +210,9 @@ def test_a_run_on_images_without_labels(flat: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "val.rankme" in done.output
     assert "accuracy" not in done.output
+
+
+def test_the_message_says_how_many_labels_are_missing(tmp_path: Path) -> None:
+    write(tmp_path / "set/train-0.parquet", {"label": pa.array(labels_of(20), pa.int64())})
+    with pytest.raises(InputError, match=r"which .* has not \(5 of 18 training images have no label\)"):
+        resolve("supcon", "hub-parquet:path=set", data_root=tmp_path)

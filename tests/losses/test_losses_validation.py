@@ -36,6 +36,16 @@ BAD_ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
         ),
         r"labels must lie in 0\.\.2, got -1\.\.0",
     ),
+    "an image that the memory has not": (
+        lambda: losses.InstanceDiscrimination()(torch.ones(2, 3), torch.ones(5, 3), torch.tensor([0, 5])),
+        r"index must lie in 0\.\.4, got 0\.\.5",
+    ),
+    "a cluster that has no prototype": (
+        lambda: losses.PrototypeNCE()(
+            torch.ones(2, 3), torch.ones(2, 3), torch.ones(2), torch.tensor([0, 2])
+        ),
+        r"clusters must lie in 0\.\.1, got 0\.\.2",
+    ),
     "another bias": (
         lambda: losses.log_class_prior(torch.tensor([0, 1]), torch.tensor([0, 2]), classes=2, biases=2),
         r"bias must lie in 0\.\.1, got 0\.\.2",

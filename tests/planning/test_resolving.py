@@ -144,6 +144,9 @@ def test_nor_beside_the_kernel_that_a_given_space_fixes() -> None:
         ({"encoder.mean": [0.5], "encoder.std": [0.5, 0.5]}, ["[0.5]", "[0.5, 0.5]", "differ"]),
         ({"encoder.mean": [0.5, 0.5], "encoder.std": [0.5, 0.5]}, ["2 numbers", "colour-digits", "(3)"]),
         ({"encoder.mean": [0.5], "encoder.std": [0.0]}, ["encoder.std", "greater than 0"]),
+        ({"encoder.mean": [128.0], "encoder.std": [0.3]}, ["encoder.mean [128.0]", "divide", "by 255"]),
+        ({"encoder.mean": [-0.5], "encoder.std": [0.3]}, ["encoder.mean [-0.5]", "allowed: 0 to 1"]),
+        ({"encoder.mean": [0.5], "encoder.std": [64.0]}, ["encoder.std [64.0]", "divide", "by 255"]),
         ({"encoder.name": "lenet5"}, ["'lenet5'", "32 x 32", "colour-digits"]),
     ],
 )

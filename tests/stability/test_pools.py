@@ -94,6 +94,7 @@ def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:
     given = ["--set", "views.flip=0.0", "--set", "validation.fraction=0.4"]
     done = CliRunner().invoke(app, ["pool", "infonce", "cacr", "--size", "8", "-o", str(tmp_path), *given])
     assert done.exit_code == 0, done.output
+    assert "on equal terms" not in done.output
     *sweeps, last = [line for line in done.output.splitlines() if line.startswith("contrasweep ")]
     assert last == "contrasweep stability pool-infonce pool-cacr"
     assert len(sweeps) == 2
@@ -103,6 +104,15 @@ def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:
     results = ["--results", str(tmp_path / "results"), "--dry-run"]
     planned = CliRunner().invoke(app, [*shlex.split(sweeps[0])[1:], *results])
     assert planned.exit_code == 0, planned.output
+
+
+def test_a_setting_that_one_method_alone_searches_is_named(tmp_path: Path) -> None:
+    """Flips of one method alone would count as its merit or fault."""
+    words = ["pool", "infonce", "cross-entropy", "--size", "8", "--data", "digits", "-o", str(tmp_path)]
+    done = CliRunner().invoke(app, words)
+    assert "views.flip is searched for infonce alone: cross-entropy trains with one value" in done.output
+    assert "`--set views.flip=VALUE` fixes it for all" in done.output
+    assert "views.flip" not in CliRunner().invoke(app, [*words, "--set", "views.flip=0.0"]).stderr
 
 
 def test_more_clusters_than_images_are_not_proposed(tmp_path: Path) -> None:

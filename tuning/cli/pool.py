@@ -62,7 +62,12 @@ def pool(
     from contrasweep.data import data_root as folder_of_data
     from contrasweep.tuning.planning.plan_sweep import experiment_of_defaults
     from contrasweep.tuning.planning.resolve import is_possible
-    from contrasweep.tuning.stability.pools import common_parameters, paired_pools, pool_text
+    from contrasweep.tuning.stability.pools import (
+        common_parameters,
+        paired_pools,
+        pool_text,
+        searched_by_some,
+    )
 
     spaces = {one: request.space for one, request in requests.items()}
     root = folder_of_data(data_root)
@@ -83,6 +88,12 @@ def pool(
         return
     if not shared:
         remark("The methods have no parameter in common, so their pools are not paired.")
+    for setting, searching in searched_by_some(spaces).items():
+        fixed = ", ".join(one for one in methods if one not in searching)
+        remark(
+            f"{setting} is searched for {', '.join(searching)} alone: {fixed} trains with one value, so "
+            f"the comparison is not on equal terms. `--set {setting}=VALUE` fixes it for all."
+        )
     for method in methods:
         say(f"Wrote {output / method}.yaml: {size} configurations; {told}")
         different = len({tuple(one.items()) for one in pools[method]})

@@ -24,7 +24,7 @@ from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
-from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
 from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
@@ -126,7 +126,7 @@ def _is_held(experiment: Experiment, elsewhere: Collection[tuple[str, int]]) -> 
 
 
 def _results_of(trials: Sequence[SelectedTrial]) -> str:
-    folders = sorted({trial.results for trial in trials}) or [RESULTS]
+    folders = sorted({trial.results for trial in trials}) or [str(results_folder(None))]
     if len(folders) > 1:
         raise InputError(f"final runs take trials of one results folder, given {', '.join(folders)}")
     return folders[0]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from contrasweep.data.facts import DatasetFacts
+from contrasweep.data.facts import DatasetFacts, DatasetSpec
 from contrasweep.names import unknown
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS
 from contrasweep.tuning.errors import InputError
@@ -47,6 +47,8 @@ def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mappin
         having = f" with {' and '.join(asking)}" if asking else ""
         free = "" if data.has_labels else f". Methods that need none: {', '.join(_free_of_labels(data))}"
         given = "; labels=none leaves out those that class folders give" if "labels=none" in data.name else ""
+        if NEED_IN_WORDS["labels"] in missing and isinstance(data, DatasetSpec) and data.has_labels:
+            given += f" ({data.unlabelled_size:,} of {data.train_size:,} training images have no label)"
         raise InputError(
             f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not{given}; "
             f"datasets that do: {', '.join(fitting) or 'none'}{free}"

@@ -54,7 +54,7 @@ class SweepOptions(TypedDict, total=False):
     stop_when: str | None
     keep_weights: int
     data_root: str | Path | None
-    results: str | Path
+    results: str | Path | None
     name: str | None
     command: str
 

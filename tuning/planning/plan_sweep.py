@@ -34,6 +34,7 @@ from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.planning.warm_start import warm_started
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.encoders import KEPT
 from contrasweep.tuning.search import checked_storage, sampler_of
 from contrasweep.tuning.store import ResultsStore, SearchRecord, check_new_name
@@ -77,7 +78,7 @@ def plan_sweep(
     stop_when: str | None = None,
     keep_weights: int = KEPT,
     data_root: str | Path | None = None,
-    results: str | Path = "results",
+    results: str | Path | None = None,
     name: str | None = None,
     command: str = "",
 ) -> SweepPlan:
@@ -132,7 +133,7 @@ def plan_sweep(
             `gain<noise for 20`; by default none.
         keep_weights: of how many of the best completed trials the store keeps the encoders.
         data_root: the folder of the datasets.
-        results: the results folder or URI.
+        results: the results folder or URI; None: CONTRASWEEP_RESULTS, else `results`.
         name: the study's name; `METHOD-DATASET-TIME` by default.
         command: the command line to record.
 
@@ -158,6 +159,7 @@ def plan_sweep(
         seeds=seeds,
         keep=keep,
     )
+    results = results_folder(results)
     request = check_request(method, dataset, rules, use_preset=use_preset, enqueue=enqueue)
     for remark in request.remarks:
         log.warning("%s", remark)

@@ -33,6 +33,7 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
     RESUMABLE,
+    results_folder,
     results_option,
     resume_call,
     resume_command,
@@ -159,7 +160,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
 @checks_arguments
 def resume_sweep(
     name: str,
-    results: str | Path = "results",
+    results: str | Path | None = None,
     *,
     data_root: Path | None = None,
     concurrency: int | None = None,
@@ -182,7 +183,7 @@ def resume_sweep(
 
     Args:
         name: the study.
-        results: the results folder.
+        results: as in `plan_sweep`.
         data_root, concurrency, workers, gpus_per_worker: as in `plan_sweep`; each replaces what the study has
             recorded.
         device: as in `plan_sweep`; by default the study goes on with the GPUs that it has recorded.
@@ -205,6 +206,7 @@ def resume_sweep(
         SweepFailed: no trial finished.
     """
     refuse_full_disk()
+    results = results_folder(results)
     location = open_location(results, writable=True)
     store = ResultsStore(location)
     record = store.study(name)

@@ -94,6 +94,11 @@ def _yaml(value: Any) -> str:
     return text.strip()
 
 
+def results_folder(given: str | Path | None) -> str | Path:
+    """Return the results folder of a function: the given one, else that of the commands of this shell."""
+    return given or os.environ.get(RESULTS_VARIABLE) or RESULTS
+
+
 def results_option(results: str) -> str:
     """Return the `--results` option that a suggested command needs; empty for the default folder."""
     usual = results == RESULTS and RESULTS_VARIABLE not in os.environ

@@ -26,6 +26,22 @@ Configuration = dict[str, Scalar]
 CanRun = Callable[[str, Mapping[str, Scalar]], bool]
 
 
+def searched_by_some(spaces: Mapping[str, Space]) -> dict[str, list[str]]:
+    """Return the settings of experiments that some of several methods search, and who does.
+
+    The others train with one value, so a difference between the methods may be one of augmentation or of the
+    optimizer. Hyperparameters of a method have no dot in their names.
+    """
+    searched = {
+        method: {one.name for one in space.searched if "." in one.name} for method, space in spaces.items()
+    }
+    everywhere = set.intersection(*searched.values())
+    return {
+        name: [method for method, own in searched.items() if name in own]
+        for name in sorted(set.union(*searched.values()) - everywhere)
+    }
+
+
 def paired_pools(
     spaces: Mapping[str, Space], size: int, seed: int, can_run: CanRun
 ) -> dict[str, list[Configuration]]:

@@ -14,6 +14,7 @@ from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.progress.states import Progress
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
 from contrasweep.tuning.tables.collect import StoredRuns, identities_of_final, plan_search, search_held
@@ -43,7 +44,7 @@ Show = Callable[[TableProgress], None]
 def run_table(
     plan: TablePlan,
     *,
-    results: str | Path = "results",
+    results: str | Path | None = None,
     data_root: Path | None = None,
     concurrency: int | None = None,
     cpus_per_run: int | None = None,
@@ -74,7 +75,7 @@ def run_table(
             divide among the workers.
         StoreError: the results folder cannot be used.
     """
-    report = show or (lambda progress: None)
+    report, results = show or (lambda progress: None), results_folder(results)
     store = ResultsStore(open_location(results, writable=True))
     on: dict[str, Any] = {"data_root": data_root, "concurrency": concurrency, "machine": machine}
     on |= {"workers": workers, "gpus_per_worker": gpus_per_worker, "device": device}

@@ -15,7 +15,7 @@ from torch import Tensor
 from contrasweep.data import resized_to
 from contrasweep.tuning.files import write_whole, written_whole
 from contrasweep.tuning.reports.page import Section, render_page
-from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.transfer.encoders import GivenEncoder, encoded_parts, read_encoders
 from contrasweep.tuning.transfer.feature_map import MapPoints, feature_map
@@ -47,7 +47,7 @@ def embed(
     page: str | Path | None = None,
     method: str = PCA,
     skip_corrupt: bool = False,
-    results: str | Path = RESULTS,
+    results: str | Path | None = None,
     data_root: Path | None = None,
     device: str = AUTO,
     tell: Callable[[str], object] = lambda line: None,
@@ -67,7 +67,7 @@ def embed(
         method: how the map places them: `pca` or `umap`.
         skip_corrupt: leave out the images of a folder that cannot be decoded, with a warning that names them.
             Every image is then decoded twice.
-        results: the results folder of studies.
+        results: the results folder of studies; None: CONTRASWEEP_RESULTS, else `results`.
         data_root: the folder of the datasets.
         device: where to compute: `auto`, `cpu` or `cuda`.
         tell: called with a line after each part.
@@ -80,7 +80,7 @@ def embed(
     """
     place = None if page is None else Path(page)
     request = EmbedRequest(str(source), Path(output), split, place, method, skip_corrupt)
-    own = one_encoder(str(encoder), str(results))
+    own = one_encoder(str(encoder), str(results_folder(results)))
     return run_request(request, own, data_root=data_root, device=device, tell=tell)
 
 

@@ -13,7 +13,7 @@ from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file, written_whole
 from contrasweep.tuning.results.columns import texts
-from contrasweep.tuning.results.commands import RESULTS
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
@@ -129,7 +129,7 @@ def evaluate(
     draws: int = FEWEST_DRAWS,
     fine_tuning: FineTuning | None = None,
     detail: bool = False,
-    results: str | Path = RESULTS,
+    results: str | Path | None = None,
     data_root: Path | None = None,
     device: str = AUTO,
     tell: Callable[[str], object] = lambda line: None,
@@ -148,7 +148,7 @@ def evaluate(
         draws: how often few images are drawn.
         fine_tuning: how to fine-tune encoders too; None: not.
         detail: whether to cluster the test images too.
-        results: the results folder of studies.
+        results: the results folder of studies; None: CONTRASWEEP_RESULTS, else `results`.
         data_root: the folder of the datasets.
         device: where to compute: `auto`, `cpu` or `cuda`.
         tell: called with a line about each step.
@@ -161,7 +161,7 @@ def evaluate(
     given = [encoders] if isinstance(encoders, str | Path) else encoders
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
     plan = TransferPlan(names, tuple(probes), tuple(shots), draws, fine_tuning, detail)
-    sources = encoder_sources([str(one) for one in given], str(results))
+    sources = encoder_sources([str(one) for one in given], str(results_folder(results)))
     return run_plan(plan, sources, data_root=data_root, device=device, tell=tell)
 
 
