@@ -243,7 +243,7 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     ("content", "parts"),
     [
         ("method: infonce", ["dataset missing"]),
-        ("study: s\nexperiment: {method: infonce}", ["is a best configuration", "contrasweep run"]),
+        ("study: s\nexperiment: {method: infonce}", ["dataset missing"]),
         ("method: infonce\ndataset: digits\nlr: 3", ["'lr'", "Did you mean 'optimizer.lr'?"]),
         ("method: infonce\ndataset: digits\nhyperparameters: [1]", ["hyperparameters must be", "[1]"]),
         (

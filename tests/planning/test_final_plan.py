@@ -41,7 +41,7 @@ def trial(tmp_path: Path) -> SelectedTrial:
     )
 
 
-def _plan(selected: Selected | list[Selected], **options: Path) -> FinalPlan:
+def _plan(selected: Selected | list[Selected], **options: Any) -> FinalPlan:
     return plan_final_runs(selected, ONE_CORE, seeds=2, **options)
 
 
@@ -52,6 +52,19 @@ def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Pat
     assert {request.data_root for request in plan.requests} == {tmp_path / "data"}
     # The search used the seeds 0 and 1.
     assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
+
+
+def test_final_runs_can_be_longer_than_the_search(trial: SelectedTrial) -> None:
+    """Their study has a name of its own, so runs of several lengths do not meet."""
+    plan = _plan(trial, epochs=200)
+    assert study_names(plan.location) == ["searched-200-epochs-final"]
+    assert {one.experiment.epochs for one in plan.requests} == {200}
+    assert [one.experiment.seed for one in plan.requests] == [2, 3], "as those of the usual length"
+    assert {one.experiment.hyperparameters["temperature"] for one in plan.requests} == {0.2}
+    _plan(trial, epochs=trial.experiment.epochs)
+    assert study_names(plan.location) == ["searched-200-epochs-final", "searched-final"]
+    with pytest.raises(InputError, match="epochs must be at least 1, given 0"):
+        _plan(trial, epochs=0)
 
 
 def test_runs_from_before_a_fingerprint_are_not_made_again(trial: SelectedTrial) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    experiment: Annotated[Path, typer.Argument(help="Experiment (YAML): method, dataset, settings.")],
+    experiment: Annotated[Path, typer.Argument(help="Experiment, or best configuration (YAML).")],
     set_: Set = None,
     preset: Preset = False,
     cpus: Annotated[int, typer.Option(help="Threads per worker.")] = 1,
@@ -48,11 +48,15 @@ def train(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run's state in this file; continue from it if it exists.")
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the trained encoder there, for eval, embed and export."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Train one experiment and print its scores after every epoch.
 
-    Example: contrasweep train experiment.yaml --set epochs=20
+    Example: contrasweep train experiment.yaml --set epochs=20 -o encoder.safetensors
     """
     from contrasweep.tuning.planning.settings import known_experiment
     from contrasweep.tuning.training.devices import AUTO, device_for
@@ -67,6 +71,8 @@ def train(
         check_file(checkpoint, "--checkpoint")
         with told_to_user("--checkpoint "):
             state = read_given(checkpoint) if checkpoint.exists() else None
+    if output is not None:
+        check_file(output, "-o")
     remark("Loading torch ..." if alone else "Loading torch and Ray ...")
     import torch
 
@@ -81,6 +87,7 @@ def train(
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.checkpoint import load_checkpoint
     from contrasweep.tuning.training.pretrain import pretrain
+    from contrasweep.tuning.training.trained_encoder import encoder_file_of
 
     here = device_for(device) if alone else ""
     gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)
@@ -107,14 +114,17 @@ def train(
             records: Records = ((record, record.checkpoint) for record in own)
         else:
             given = 1 if workers is None else workers
-            kept = checkpoint is not None
+            kept = checkpoint is not None or output is not None
             records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step, kept)
         setup = setup_in_words(resolved, facts, here or device_of(gpus))
         stage = SCORING if state is None else "going on from the checkpoint"
         stage = stage if alone else f"{STARTING_RAY} and its workers"
         file = sys.stderr if json else sys.stdout
         with gpu_errors_in_words(resolved), warning_once() if alone else nullcontext():
-            rows = _show(resolved, setup, stage, records, checkpoint, file, line)
+            rows, end = _show(resolved, setup, stage, records, checkpoint, output is not None, file, line)
+    if output is not None:
+        write_whole(output, encoder_file_of(end or state or b"", resolved, data_root))
+        remark(f"Wrote {output}: the trained encoder")
     if json:
         print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
 
@@ -125,10 +135,14 @@ def _show(
     stage: str,
     records: "Records",
     checkpoint: Path | None,
+    keeps_end: bool,
     file: IO[str],
     line: Shown,
-) -> list[dict[str, Any]]:
-    """Print each record as it comes, save the state after it, and return the scores of all epochs."""
+) -> tuple[list[dict[str, Any]], bytes | None]:
+    """Print each record as it comes, and save the state after it.
+
+    Return the scores of all epochs, and the last state that was saved: that of the end if `keeps_end`.
+    """
     from contrasweep.tuning.results.collapse import collapse_warning
 
     console = plain_console(file=file)
@@ -137,7 +151,7 @@ def _show(
     )
     rows: list[dict[str, Any]] = []
     line.stage(stage)
-    warned = False
+    warned, state = False, None
     # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
         for record, saved in records:
@@ -149,12 +163,14 @@ def _show(
             if told is not None:
                 warn(told)
                 warned = True
-            if checkpoint is not None:
-                write_whole(checkpoint, saved())
+            if checkpoint is not None or (keeps_end and record.epoch == record.epochs):
+                state = saved()
+            if checkpoint is not None and state is not None:
+                write_whole(checkpoint, state)
     line.clear()
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
-    return rows
+    return rows, state
 
 
 def _on_workers(
@@ -194,11 +210,10 @@ def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]
             f"`contrasweep sweep {path}` searches"
         )
     content = read_mapping(path)
+    of_best = content.get("experiment")
+    # The file of a best configuration holds its experiment.
+    content = of_best if isinstance(of_best, dict) else content
     missing = [name for name in ("method", "dataset") if name not in content]
-    if missing and "experiment" in content:
-        raise InputError(
-            f"{path} is a best configuration, not an experiment: `contrasweep run {path}` trains it"
-        )
     if missing:
         raise InputError(f"{path}: {' and '.join(missing)} missing")
     method, dataset = str(content.pop("method")), str(content.pop("dataset"))

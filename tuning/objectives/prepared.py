@@ -30,12 +30,10 @@ from contrasweep.data import (
     whole_image,
 )
 from contrasweep.data.splits import halved_rows
-from contrasweep.models import Encoder, build_encoder, encoder_bytes
-from contrasweep.models.encoders.multiview import MultiViewEncoder, build_multiview_encoder
-from contrasweep.models.encoders.weights import load_weights, read_weights
-from contrasweep.models.export import multiview_encoder_bytes
+from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, ValidationSettings
+from contrasweep.tuning.objectives.encoders import build_encoder_for, encoder_file
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 CHUNK = 1024
@@ -143,37 +141,11 @@ class PreparedData:
             ValueError: it does not take images of this size, or the file does not fit it.
             InputError: the file is not the one that the experiment began with.
         """
-        spec = self.spec
-        encoder = build_encoder(settings.name, spec.channels, spec.view_size, settings.mean, settings.std)
-        return starting_from_file(encoder, settings)
+        return build_encoder_for(self.spec, settings)
 
     def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
         """Return the content of the encoder's file."""
-        settings = experiment.encoder
-        return encoder_bytes(
-            encoder,
-            name=settings.name,
-            channels=self.spec.channels,
-            image_size=self.spec.view_size,
-            mean=settings.mean,
-            std=settings.std,
-            experiment=experiment.model_dump_json(),
-        )
-
-
-def starting_from_file(encoder: Encoder, settings: EncoderSettings) -> Encoder:
-    """Return the encoder with the weights of the file that it starts from, if the settings name one.
-
-    Raises:
-        ValueError: the file cannot be read, or does not fit the encoder.
-        InputError: the file is not the one that the experiment began with.
-    """
-    if settings.weights is not None:
-        stored = read_weights(settings.weights)
-        if settings.weights_sha256 not in (None, stored.digest):
-            raise InputError(f"encoder.weights: {settings.weights} is another file than before")
-        load_weights(encoder, stored)
-    return encoder
+        return encoder_file(self.spec, encoder, experiment)
 
 
 def image_inputs(images: Images, size: int, centre: float = 1.0) -> Iterator[Tensor]:
@@ -216,14 +188,13 @@ class PreparedTransductive:
         views = tuple(view[: len(loaded)] for view in self.data.unlabelled.views)
         return MultiView(views, loaded.to(self.device))
 
-    def build_encoder(self, settings: EncoderSettings) -> MultiViewEncoder:
+    def build_encoder(self, settings: EncoderSettings) -> Encoder:
         """Return a new encoder for each view; raise ValueError where one does not take the view."""
-        return build_multiview_encoder(settings.name, self.spec.views)
+        return build_encoder_for(self.spec, settings)
 
     def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
         """Return the content of the encoder's file."""
-        name, content = experiment.encoder.name, experiment.model_dump_json()
-        return multiview_encoder_bytes(encoder, name=name, views=self.spec.views, experiment=content)
+        return encoder_file(self.spec, encoder, experiment)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.best_config import BestConfig, config_of, trained_for
 from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources
@@ -78,6 +78,7 @@ def plan_final_runs(
     *,
     seeds: int,
     first_seed: int | None = None,
+    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -96,14 +97,17 @@ def plan_final_runs(
         StoreError: the results folder cannot be used.
     """
     check_count("seeds", seeds)
-    if snapshots is not None:
-        check_count("snapshots", snapshots)
+    check_count("snapshots", snapshots)
     given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
     data_root = data_root_of(data_root, trials[0].data_root if trials else None)
+    check_count("epochs", epochs)
+    if epochs is not None:
+        configs = [config_of(one) if isinstance(one, SelectedTrial) else one for one in given]
+        given = [trained_for(config, epochs) for config in configs]
     for config in given:
         check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)

@@ -53,6 +53,7 @@ def final_runs(
     *,
     seeds: int = 5,
     first_seed: int | None = None,
+    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -76,6 +77,8 @@ def final_runs(
         selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
+        epochs: how many epochs to train, if not as many as in the search. The name of the study then ends in
+            `-N-epochs-final`.
         elsewhere: runs that another study holds, each as the hash of its experiment and its seed. They are
             left out, and are not among the rows returned.
         results: the results folder; by default that of the selected trials, for configurations `results`.
@@ -106,6 +109,7 @@ def final_runs(
         resources,
         seeds=seeds,
         first_seed=first_seed,
+        epochs=epochs,
         elsewhere=elsewhere,
         results=results,
         data_root=data_root,

@@ -14,8 +14,9 @@ from contrasweep.data import luma_of
 from contrasweep.models import Encoder, EncoderFile, ImageInput, read_encoder
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, experiment_in_file
+from contrasweep.tuning.objectives.encoders import starting_from_file
 from contrasweep.tuning.objectives.objective import Gather, Objective
-from contrasweep.tuning.objectives.prepared import image_inputs, starting_from_file
+from contrasweep.tuning.objectives.prepared import image_inputs
 from contrasweep.tuning.results.encoders import snapshot_epoch
 from contrasweep.tuning.training.compute import compile_backbones, computing
 from contrasweep.tuning.training.pretrain import initial_encoder
