@@ -181,7 +181,8 @@ class SearchRecord(BaseModel):
     Attributes:
         trials: the number of configurations planned; after an early end, of those that began.
         not_begun: how many more were planned before the search ended early.
-        metric: the metric to maximise; several are separated by commas and weighed against each other.
+        metric: the metric that decides, in the direction that it states itself; several are separated by
+            commas and weighed against each other.
         asha_metric: the metric that the scheduler compares trials by; None means the first of `metric`.
         rung_metric: its cheap form, known after every epoch; None means the metric itself.
         eta: one in so many trials that reach a rung goes on.

@@ -188,7 +188,7 @@ class TrialWriter:
             status: any status but running.
             metrics: the trial's result.
             error: why it failed.
-            rung: the last rung of ASHA that it reached.
+            rung: the epoch after which the scheduler stopped it.
 
         Raises:
             StoreError: the trial is not running, the status is running, or there is no such metric.
