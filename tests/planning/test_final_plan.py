@@ -17,7 +17,7 @@ from contrasweep.tuning.planning.resources import Resources, resources_for
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import open_location, save_study, study_names
 from contrasweep.tuning.store.removal import delete_study
-from tests.studies import make_record
+from tests.studies import PlannedStudy, make_record, scored, small_plan
 
 ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
 
@@ -41,7 +41,7 @@ def trial(tmp_path: Path) -> SelectedTrial:
     )
 
 
-def _plan(selected: Selected | list[Selected], **options: Any) -> FinalPlan:
+def _plan(selected: Selected | str | list[Selected], **options: Any) -> FinalPlan:
     return plan_final_runs(selected, ONE_CORE, seeds=2, **options)
 
 
@@ -65,6 +65,17 @@ def test_final_runs_can_be_longer_than_the_search(trial: SelectedTrial) -> None:
     assert study_names(plan.location) == ["searched-200-epochs-final", "searched-final"]
     with pytest.raises(InputError, match="epochs must be at least 1, given 0"):
         _plan(trial, epochs=0)
+
+
+def test_a_study_that_is_named_gives_its_best_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTRASWEEP_RESULTS", str(tmp_path / "results"))
+    study = PlannedStudy(small_plan(tmp_path / "results"))
+    study.write(scored((0.5, 0.6, 0.7)), scored((0.5, 0.6, 0.9)))
+    plan = _plan(study.record.name)
+    assert {request.trial for request in plan.requests} == {1}
+    assert study_names(plan.location) == [study.record.name, f"{study.record.name}-final"]
+    with pytest.raises(InputError, match=r"final runs take configurations, .* given \{'lr': 1\}"):
+        _plan([{"lr": 1}])  # type: ignore[list-item]
 
 
 def test_runs_from_before_a_fingerprint_are_not_made_again(trial: SelectedTrial) -> None:

@@ -90,6 +90,23 @@ def test_draws_cover_the_scores_that_stopped_trials_would_have_had() -> None:
     assert 0.8 < np.mean(inside) < 0.98
 
 
+def test_estimates_of_a_share_are_shares() -> None:
+    """Lines through scores near 1 lead beyond it; a score of another scale has no such end."""
+    one = searched("steady", 60, 0)
+    low, high = np.nanmin(one.curve), np.nanmax(one.curve)
+    near = replace(
+        one,
+        score=0.9 + 0.1 * (one.score - low) / (high - low),
+        curve=0.9 + 0.1 * (one.curve - low) / (high - low),
+    )
+    shares = known(stages(near)[-1].trials)
+    assert shares.estimated.any()
+    assert shares.draws.max() == 1.0, "some were cut"
+    assert shares.draws.min() >= 0.0
+    wide = replace(near, score=near.score + 1, curve=near.curve + 1)
+    assert known(stages(wide)[-1].trials).draws.max() > 2.0
+
+
 def test_estimates_do_not_depend_on_how_trials_are_numbered() -> None:
     one = searched("steady", 40, 3)
     order = np.random.default_rng(0).permutation(40)

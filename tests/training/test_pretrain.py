@@ -262,3 +262,9 @@ def test_the_objective_gathers_by_the_ranks_given(experiment: Make, data: Prepar
     records: list[EpochRecord] = list(pretrain(experiment("fair-cclk"), data=data, ranks=Watched()))
     assert calls == [((32,), 0), ((32,), 0), ((32, 3), 0), ((2, 32, 128), 1)] * 6
     assert records[-1].finished
+
+
+@pytest.mark.parametrize("given", ["infonce", {"method": "infonce", "dataset": "digits"}])
+def test_what_is_no_experiment_is_refused_in_words(given: object) -> None:
+    with pytest.raises(InputError, match="pretrain takes an experiment, as `resolve`"):
+        next(pretrain(given))  # type: ignore[arg-type]

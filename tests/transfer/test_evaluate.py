@@ -30,7 +30,7 @@ GREY = "digits:images=200,test_images=100"
 
 @pytest.fixture(scope="module")
 def transfer(runs: list[FinalRun]) -> Transfer:
-    return evaluate([run.file for run in runs], [DATASET, GREY], shots=(2, None), detail=True)
+    return evaluate([run.file for run in runs], [DATASET, GREY], shots=(2, "all"), detail=True)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_test_scores_of_an_encoder_of_a_search_come_with_a_warning(
     experiment["validation"]["fraction"] = 0.2
     file = tmp_path / "searched.safetensors"
     file.write_bytes(encoder_bytes(read.encoder, experiment=json.dumps(experiment), **read.header))
-    notes = evaluate([runs[0].file, file], [DATASET, GREY], probes=["knn"]).notes
+    notes = evaluate([runs[0].file, file], [DATASET, GREY], probes=["knn"], shots=2).notes
     (warning,) = (note for note in notes if "as in a search" in note)
     assert "`contrasweep run` scores" in warning
 
@@ -173,11 +173,11 @@ def test_the_detail_counts_every_test_image(transfer: Transfer) -> None:
 
 
 def test_a_colour_image_is_turned_to_grey_and_resized(untrained: Path) -> None:
-    (note,) = evaluate(untrained, DATASET, probes=["knn"]).notes
+    (note,) = evaluate(untrained, DATASET, probes=["knn"], shots=2).notes
     assert note == f"{DATASET}: colours turned to grey"
     wide = untrained.with_name("wide.safetensors")
     wide.write_bytes(encoder_bytes(build_encoder("lenet5", 1, 32), name="lenet5", channels=1, image_size=32))
-    (note,) = evaluate(wide, GREY, probes=["knn"]).notes
+    (note,) = evaluate(wide, GREY, probes=["knn"], shots=2).notes
     assert note == f"{GREY}: resized from 8 x 8 to 32 x 32 pixels (bilinear)"
 
 

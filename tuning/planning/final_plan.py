@@ -1,5 +1,6 @@
 """Final runs before they start: the study that will hold them, and which experiment runs on which seed."""
 
+import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
-from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials, data_root_of
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
 from contrasweep.tuning.store.record import FinalRecord, StudyRecord, check_study_name
 from contrasweep.tuning.store.study import save_study, study_names
@@ -73,7 +74,7 @@ class FinalPlan:
 
 
 def plan_final_runs(
-    selected: Selected | Sequence[Selected],
+    selected: Selected | str | Sequence[Selected | str],
     resources: Resources,
     *,
     seeds: int,
@@ -98,7 +99,8 @@ def plan_final_runs(
     """
     check_count("seeds", seeds)
     check_count("snapshots", snapshots)
-    given = [selected] if isinstance(selected, BestConfig | SelectedTrial) else list(selected)
+    named = [selected] if isinstance(selected, BestConfig | SelectedTrial | str) else list(selected)
+    given = [_selected(one, results) for one in named]
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
@@ -123,6 +125,18 @@ def plan_final_runs(
     ]
     requests = (one for one in planned if not _is_held(one.experiment, elsewhere))
     return FinalPlan(location, record, tuple(requests), data_root)
+
+
+def _selected(given: object, results: str | Path | None) -> Selected:
+    """Return what was given, or the best trial of the study that was named."""
+    if isinstance(given, BestConfig | SelectedTrial):
+        return given
+    if not isinstance(given, str):
+        raise InputError(
+            "final runs take configurations, as `best_trials` and `load_best` return them, or the name of a "
+            f"study; given {reprlib.repr(given)}"
+        )
+    return best_trials(ResultsStore(results_folder(results)), given)[0]
 
 
 def _is_held(experiment: Experiment, elsewhere: Collection[tuple[str, int]]) -> bool:

@@ -49,7 +49,7 @@ POLL = 1.0
 
 
 def final_runs(
-    selected: Selected | Sequence[Selected],
+    selected: Selected | str | Sequence[Selected | str],
     *,
     seeds: int = 5,
     first_seed: int | None = None,
@@ -74,7 +74,8 @@ def final_runs(
     `-final`.
 
     Args:
-        selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`.
+        selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`; or the
+            name of a study, for its best trial.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
         epochs: how many epochs to train, if not as many as in the search. The name of the study then ends in

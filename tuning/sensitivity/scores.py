@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.methods.metrics import is_fraction
 from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.basis import basis_of
@@ -147,6 +148,7 @@ def _rungs(o: Observations) -> tuple[int, ...]:
 def _drawn(o: Observations, measured: Floats, order: Ints, names: Sequence[str]) -> list[Floats | TooFew]:
     """Return the scores at each stage, (draws, trials), with drawn ones where a trial was stopped before."""
     columns = basis_of(o.axes, o.codes).columns
+    metrics = [*[o.rung_metric] * (len(names) - 1), o.metric]
     rng = np.random.default_rng(0)
     goes_on = ~np.isin(o.ending, ["failed", "no score", "completed"])
     found: list[Floats | TooFew] = []
@@ -164,10 +166,23 @@ def _drawn(o: Observations, measured: Floats, order: Ints, names: Sequence[str])
             fitted = fit_continuation(measured[both, :place], columns[both], own[both])
             earlier = np.stack([np.broadcast_to(one, (DRAWS, len(own))) for one in chain], axis=2)
             scores = np.repeat(scores, DRAWS, axis=0)
-            scores[:, missing] = fitted.draw(earlier[:, missing], columns[missing], rng)
+            scores[:, missing] = np.clip(
+                fitted.draw(earlier[:, missing], columns[missing], rng), *_bounds(metrics[place], own)
+            )
         chain.append(scores)
         found.append(scores)
     return found
+
+
+def _bounds(metric: str, measured: Floats) -> tuple[float, float]:
+    """Return the values between which a metric lies: a line through its scores would leave them."""
+    if not is_fraction(metric):
+        return -np.inf, np.inf
+    low, high = (-1.0, 0.0) if metric.startswith("-") else (0.0, 1.0)
+    known = measured[np.isfinite(measured)]
+    # Scores that leave them themselves are of another scale.
+    inside = bool(((known >= low) & (known <= high)).all())
+    return (low, high) if inside else (-np.inf, np.inf)
 
 
 def _scored(o: Observations, scores: Floats, measured: Floats) -> ScoredTrials:

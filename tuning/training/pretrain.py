@@ -5,6 +5,7 @@ records. The seed of every random draw follows from its purpose and (seed, epoch
 global batch. So results do not depend on the number of workers, nor on whether the run was interrupted.
 """
 
+import reprlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from torch.optim import Optimizer
 
 from contrasweep.data.seeds import drawing
 from contrasweep.models import Encoder, NonFiniteFeatures
-from contrasweep.tuning.errors import TrainingDiverged, WrongReturn
+from contrasweep.tuning.errors import InputError, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import label_free_views
@@ -132,6 +133,11 @@ def pretrain(
         RanksLost: another rank has ended.
         NotRepeatable: the encoder, the loss or the method draws from torch's global generator.
     """
+    if not isinstance(experiment, Experiment):
+        raise InputError(
+            "pretrain takes an experiment, as `resolve` of contrasweep.tuning.planning.resolve returns it; "
+            f"given {reprlib.repr(experiment)}"
+        )
     check_batch_size(experiment.batch_size, ranks.world)
     place = _device(device, data)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)

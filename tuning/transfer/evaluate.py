@@ -20,6 +20,7 @@ from contrasweep.tuning.transfer.encoders import GivenEncoder, read_encoders
 from contrasweep.tuning.transfer.fine_tune import fine_tuning_experiment
 from contrasweep.tuning.transfer.measure import Clustering, Measured, Measurement, measure
 from contrasweep.tuning.transfer.plan import (
+    ALL,
     FEWEST_DRAWS,
     USUAL_PROBES,
     FineTuning,
@@ -125,7 +126,7 @@ def evaluate(
     datasets: str | Sequence[str],
     *,
     probes: Sequence[str] = USUAL_PROBES,
-    shots: Sequence[int | None] = (None,),
+    shots: int | str | Sequence[int | str | None] = ALL,
     draws: int = FEWEST_DRAWS,
     fine_tuning: FineTuning | None = None,
     detail: bool = False,
@@ -144,7 +145,7 @@ def evaluate(
             those that its search has kept).
         datasets: names of datasets of single images.
         probes: among `transfer.plan.PROBES`; their settings are those of the encoder's experiment.
-        shots: training images of each class; None for all.
+        shots: training images of each class, one number or several; `all` or None for all.
         draws: how often few images are drawn.
         fine_tuning: how to fine-tune encoders too; None: not.
         detail: whether to cluster the test images too.
@@ -160,7 +161,9 @@ def evaluate(
     """
     given = [encoders] if isinstance(encoders, str | Path) else encoders
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
-    plan = TransferPlan(names, tuple(probes), tuple(shots), draws, fine_tuning, detail)
+    counts = [shots] if isinstance(shots, int | str) else list(shots)
+    few: tuple[Any, ...] = tuple(None if one == ALL else one for one in counts)
+    plan = TransferPlan(names, tuple(probes), few, draws, fine_tuning, detail)
     sources = encoder_sources([str(one) for one in given], str(results_folder(results)))
     return run_plan(plan, sources, data_root=data_root, device=device, tell=tell)
 
