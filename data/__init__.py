@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         resized_to,
         scored_dataset,
     )
+    from contrasweep.data.decoding import read_image
     from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
     from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
     from contrasweep.data.images import UNLABELLED, LabelledImages
@@ -123,6 +124,7 @@ __all__ = [
     "read_clusterings",
     "read_condition",
     "read_hierarchy",
+    "read_image",
     "renumbered",
     "resized_to",
     "scored_dataset",

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -106,6 +107,16 @@ def decode_to(encoded: bytes, shape: tuple[int, int, int], *, resize: bool) -> T
     if tuple(image.shape) != shape:
         raise OtherSize(*image.shape[1:])
     return image
+
+
+def read_image(file: str | Path, size: int, channels: int = 3) -> Tensor:
+    """Read an image as a dataset of files with ``size=`` holds it: uint8 ``(C, S, S)``, for `whole_image`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CorruptImage: see `decode_to`.
+    """
+    return decode_to(Path(file).read_bytes(), (channels, size, size), resize=True)
 
 
 def fit_square(image: Tensor, size: int) -> Tensor:

@@ -1,6 +1,7 @@
 """Encoded images give the stored pixels; damaged images give an error."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 from encoded_files import encoded, pixels
 from PIL import Image
 
-from contrasweep.data import decoding
+from contrasweep.data import LabelledImages, decoding, load_test, read_image
 from contrasweep.data.decoding import CorruptImage, decode_image, fit_square, read_header
 
 LEVELS = pixels(0, 12, 10)
@@ -140,3 +141,20 @@ def test_thirty_two_bits_are_refused_by_the_header(levels: np.ndarray) -> None:
     for read in (read_header, lambda content: decode_image(content, channels=1)):
         with pytest.raises(CorruptImage, match="its pixels have 32 bits; allowed: 8 or 16"):
             read(file)
+
+
+@pytest.mark.parametrize(("shape", "kind"), [((40, 30), "uint8"), ((24, 50), "uint16"), ((16, 16), "uint8")])
+def test_an_image_is_read_as_a_folder_holds_it(tmp_path: Path, shape: tuple[int, int], kind: str) -> None:
+    """Wide, tall, square, and of 16 bits, which Pillow's `convert` would cut off."""
+    levels = np.random.default_rng(0).integers(0, np.iinfo(kind).max, shape, dtype=kind)
+    for split in ("train", "test"):
+        for name in ("a", "b"):
+            file = tmp_path / f"set/{split}/{name}/0.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(encoded(levels))
+    test = load_test(f"image-folder:path={tmp_path / 'set'},size=16")
+    assert isinstance(test, LabelledImages)
+    assert torch.equal(read_image(file, 16, channels=1), test.pixels[0])
+    assert torch.equal(read_image(str(file), 16), test.pixels[0].expand(3, -1, -1))
+    with pytest.raises(FileNotFoundError):
+        read_image(tmp_path / "none.png", 16)
