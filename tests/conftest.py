@@ -9,6 +9,7 @@ Python may not keep bytecode (container images often say so), each of them would
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest: the short files fill the processes evenly at the end."""
     folder = Path(__file__).parent
 
-    def place(item: pytest.Item) -> int:
-        over = {item.path, *item.path.parents}
+    @cache
+    def place(path: Path) -> int:
+        over = {path, *path.parents}
         return next((place for place, name in enumerate(LONGEST) if folder / name in over), len(LONGEST))
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
