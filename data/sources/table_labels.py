@@ -47,15 +47,18 @@ def names_of_numbers(parts: Parts, column: str) -> tuple[str, ...]:
     """Return the numbers in a column of labels as words, ascending, if they have gaps.
 
     Then each number that occurs is a class, and no other: labels that begin with 1 have no class 0. Empty, if
-    every number from 0 to the largest occurs, or one is negative.
+    one is negative, or if 0 and at least half of the numbers to the largest occur: then the others are taken
+    for classes that the training images lack, as in a long tail.
 
     Raises:
-        DatasetDamaged: see `read_labels`.
+        DatasetDamaged: see `read_labels`; or there are more than `WORD_COUNT`.
     """
     found = torch.unique(read_labels(parts, column, ())).tolist()
     known = [number for number in found if number != UNLABELLED]
-    if not known or known[0] < 0 or len(known) == known[-1] + 1:
+    if not known or known[0] < 0 or (known[0] == 0 and 2 * len(known) > known[-1]):
         return ()
+    if len(known) > WORD_COUNT:
+        raise DatasetDamaged(f"{parts[0].place}: {column} has {len(known):,} different numbers")
     return tuple(str(number) for number in known)
 
 

@@ -1,5 +1,6 @@
 """A folder that `timm.create_model` loads, by its weights or as `local-dir:FOLDER`."""
 
+import math
 from typing import Any
 
 from contrasweep.models.encoders.libraries import timm_options
@@ -49,13 +50,20 @@ def timm_config(network: Network, library: str) -> dict[str, Any]:
         "pretrained_cfg": {
             "input_size": [network.channels, network.size, network.size],
             "interpolation": "bilinear",
-            "crop_pct": network.centre,
+            "crop_pct": _crop_pct(network),
             "crop_mode": "center",
             "mean": list(network.mean),
             "std": list(network.std),
             "num_classes": 0,
         },
     }
+
+
+def _crop_pct(network: Network) -> float:
+    """Return the share with which timm, which rounds down, resizes to the size that we round to."""
+    resized = round(network.size / network.centre)
+    share = network.size / resized
+    return share if math.floor(network.size / share) == resized else math.nextafter(share, 0)
 
 
 TIMM = Format("timm", "timm", "timm.create_model", _write)

@@ -1,10 +1,10 @@
 """The commands on a study that the test writes, and the whole way through the real command line."""
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +87,11 @@ def test_show_tells_scores_values_and_errors(run: Run, tmp_path: Path) -> None:
 
 
 def test_show_sorts_and_counts_whole_trials(run: Run, tmp_path: Path) -> None:
-    """The second trial has the luckiest seed, the first the better mean; a score of NaN counts as none."""
+    """The second trial has the luckiest seed, the first the better mean; half a trial counts as none."""
     plan = plan_sweep(
-        "infonce", "colour-digits", trials=3, epochs=2, seeds=2, results=tmp_path / "results", name="written"
+        "infonce", "colour-digits", trials=4, epochs=2, seeds=2, results=tmp_path / "results", name="written"
     )
-    scores = {(0, 0): 0.9, (0, 1): 0.88, (1, 0): 0.7, (1, 1): 0.95, (2, 0): math.nan, (2, 1): 0.99}
+    scores = {(0, 0): 0.9, (0, 1): 0.88, (1, 0): 0.7, (1, 1): 0.95, (2, 0): nan, (2, 1): 0.99, (3, 0): 0.98}
     PlannedStudy(plan).write(
         *(replace(_run(trial, score, ()), trial=trial, seed=seed) for (trial, seed), score in scores.items())
     )
@@ -100,8 +100,8 @@ def test_show_sorts_and_counts_whole_trials(run: Run, tmp_path: Path) -> None:
     whole = json.loads(
         run("show", "written", "--sort", "accuracy", "--json").stdout, parse_constant=pytest.fail
     )
-    assert [row["trial"] for row in whole] == [0, 0, 1, 1, 2, 2]
-    assert [row["val.accuracy"] for row in whole[-2:]] == [None, 0.99], "of half a trial"
+    assert [row["trial"] for row in whole] == [0, 0, 1, 1, 2, 2, 3]
+    assert [row["val.accuracy"] for row in whole[-3:]] == [None, 0.99, 0.98], "of half a trial"
 
 
 def test_show_names_a_damaged_file_and_shows_the_rest(run: Run, tmp_path: Path) -> None:

@@ -89,6 +89,14 @@ def test_without_names_the_largest_training_label_says_how_many_classes(
 HUB = {"info": {"license": "mit", "features": {"label": {"names": list("abcd"), "_type": "ClassLabel"}}}}
 
 
+def test_a_class_that_training_lacks_keeps_its_number(tmp_path: Path) -> None:
+    """In a long tail, the rarest class may have test images alone."""
+    write_parquet(tmp_path / "set/train-0.parquet", IMAGES[:6], [0, 1, 2, 4, 0, 1])
+    write_parquet(tmp_path / "set/test-0.parquet", IMAGES[:2], [3, 4])
+    assert dataset_spec("hub-parquet:path=set", tmp_path).classes == 5
+    assert load_test("hub-parquet:path=set", tmp_path).labels.tolist() == [3, 4]
+
+
 def test_numbers_with_gaps_are_the_names_of_the_classes(tmp_path: Path) -> None:
     """Labels that begin with 1 have no class 0; -1 is no label and no class."""
     labels = [10, 3, 1, 10, 3, 1, 10, 3]

@@ -11,6 +11,7 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.enqueued import read_configurations, whole_configurations
 from contrasweep.tuning.planning.plan import plan_of
+from contrasweep.tuning.planning.spaces import in_own_type
 from contrasweep.tuning.search import PastTrial
 from tests.studies import small_plan
 
@@ -31,6 +32,7 @@ SPACE = Space.parse(
         ({"sigma2": 5}, {"kernel": "rbf", "sigma2": 5.0, "optimizer.lr": 0.1}),
         ({"kernel": "cosine"}, {"kernel": "cosine", "optimizer.lr": 0.1}),
         ({"weights": "released"}, {"kernel": "rbf", "sigma2": 100.0, "optimizer.lr": 0.1}),
+        ({"kernel": "cosine", "optimizer.lr": 0.1}, {"kernel": "cosine", "optimizer.lr": 0.1}),
     ],
 )
 def test_what_is_left_out_takes_its_default(given: dict[str, Any], whole: dict[str, Any]) -> None:
@@ -103,3 +105,14 @@ def test_the_command_reads_them_before_any_work(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     (second,) = (line for line in done.output.splitlines() if line.startswith("1\t"))
     assert second.startswith("1\tcosine\t")
+
+
+@pytest.mark.parametrize(("given", "own"), [(1.0, 1), (0, 0), (1, 1)])
+def test_a_choice_is_taken_in_its_own_type(given: float, own: int) -> None:
+    """The column of the store has whole numbers: 1.0 would end the sweep after its first trial."""
+    space = Space.parse({"views.flip": {"choice": [0, 1], "default": 0}})
+    (found,) = whole_configurations([{"views.flip": given}], space)
+    assert found == {"views.flip": own}
+    assert type(found["views.flip"]) is int
+    lr = Space.parse({"lr": {"uniform": [0.0, 3.0], "default": 1.0}})["lr"]
+    assert type(in_own_type(lr, 1)) is float

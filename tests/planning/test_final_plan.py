@@ -10,7 +10,7 @@ import pytest
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.best_config import config_of
+from contrasweep.tuning.planning.best_config import best_yaml, config_of
 from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources, resources_for
@@ -41,7 +41,7 @@ def trial(tmp_path: Path) -> SelectedTrial:
     )
 
 
-def _plan(selected: Selected | str | list[Selected], **options: Any) -> FinalPlan:
+def _plan(selected: Selected | str | Path | list[Selected], **options: Any) -> FinalPlan:
     return plan_final_runs(selected, ONE_CORE, seeds=2, **options)
 
 
@@ -54,19 +54,6 @@ def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Pat
     assert [(one.trial, one.experiment.seed) for one in plan.requests] == [(3, 2), (3, 3), (5, 2), (5, 3)]
 
 
-def test_final_runs_can_be_longer_than_the_search(trial: SelectedTrial) -> None:
-    """Their study has a name of its own, so runs of several lengths do not meet."""
-    plan = _plan(trial, epochs=200)
-    assert study_names(plan.location) == ["searched-200-epochs-final"]
-    assert {one.experiment.epochs for one in plan.requests} == {200}
-    assert [one.experiment.seed for one in plan.requests] == [2, 3], "as those of the usual length"
-    assert {one.experiment.hyperparameters["temperature"] for one in plan.requests} == {0.2}
-    _plan(trial, epochs=trial.experiment.epochs)
-    assert study_names(plan.location) == ["searched-200-epochs-final", "searched-final"]
-    with pytest.raises(InputError, match="epochs must be at least 1, given 0"):
-        _plan(trial, epochs=0)
-
-
 def test_a_study_that_is_named_gives_its_best_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTRASWEEP_RESULTS", str(tmp_path / "results"))
     study = PlannedStudy(small_plan(tmp_path / "results"))
@@ -75,7 +62,15 @@ def test_a_study_that_is_named_gives_its_best_trial(tmp_path: Path, monkeypatch:
     assert {request.trial for request in plan.requests} == {1}
     assert study_names(plan.location) == [study.record.name, f"{study.record.name}-final"]
     with pytest.raises(InputError, match=r"final runs take configurations, .* given \{'lr': 1\}"):
-        _plan([{"lr": 1}])  # type: ignore[list-item]
+        _plan({"lr": 1})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="given None"):
+        _plan(None)  # type: ignore[arg-type]
+
+
+def test_the_file_of_a_configuration_gives_it(trial: SelectedTrial, tmp_path: Path) -> None:
+    file = tmp_path / "best.yaml"
+    file.write_text(best_yaml(trial, {}))
+    assert {request.trial for request in _plan(file, results=tmp_path / "results").requests} == {3}
 
 
 def test_runs_from_before_a_fingerprint_are_not_made_again(trial: SelectedTrial) -> None:

@@ -110,7 +110,7 @@ def test_a_setting_that_one_method_alone_searches_is_named(tmp_path: Path) -> No
     """Flips of one method alone would count as its merit or fault."""
     words = ["pool", "infonce", "cross-entropy", "--size", "8", "--data", "digits", "-o", str(tmp_path)]
     done = CliRunner().invoke(app, words)
-    assert "views.flip is searched for infonce alone: cross-entropy trains with one value" in done.output
+    assert "views.flip is searched for infonce, and has one value for cross-entropy" in done.output
     assert "`--set views.flip=VALUE` fixes it for all" in done.output
     assert "views.flip" not in CliRunner().invoke(app, [*words, "--set", "views.flip=0.0"]).stderr
 

@@ -69,6 +69,17 @@ def test_the_experiment_of_a_best_configuration_is_trained(tmp_path: Path) -> No
     assert trained == {**best["experiment"], "batch_size": 256}
 
 
+@pytest.mark.parametrize("other", ["e.yaml", "run.pt"])
+def test_what_is_read_is_not_written_over(tmp_path: Path, other: str) -> None:
+    for name in ("e.yaml", "run.pt"):
+        (tmp_path / name).write_text("{method: infonce, dataset: digits}")
+    words = ["train", str(tmp_path / "e.yaml"), "--checkpoint", str(tmp_path / "run.pt")]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / other)])
+    assert done.exit_code == 2
+    assert "give another file" in done.output
+    assert (tmp_path / other).read_text() == "{method: infonce, dataset: digits}"
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text("{method: infonce, dataset: digits}")
     done = CliRunner().invoke(app, ["train", str(tmp_path / "e.yaml"), "-o", str(tmp_path)])

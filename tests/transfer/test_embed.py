@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from contrasweep.data import DatasetDamaged, LabelledImages, load_test
+from contrasweep.data import DatasetDamaged, LabelledImages, load_test, read_image, whole_image
 from contrasweep.models import build_encoder, encoder_bytes, load_encoder
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment
@@ -97,6 +97,24 @@ def test_a_folder_has_the_features_of_its_dataset(tmp_path: Path, stored: int) -
         embed(tmp_path / "a.safetensors", source, file)
         features.append(np.stack(pd.read_parquet(file)["features"].to_list()))
     np.testing.assert_array_equal(*features)
+
+
+def test_where_a_dataset_has_one_size_a_folder_gets_it_first(tmp_path: Path) -> None:
+    """Digits have 8 pixels: an encoder of 16 has seen no more detail."""
+    levels = np.random.default_rng(0).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    (tmp_path / "set").mkdir()
+    Image.fromarray(levels).save(tmp_path / "set/1.png")
+    network = build_encoder("small-conv", 3, 16)
+    experiment = Experiment(method="infonce", dataset="colour-digits").model_dump_json()
+    content = encoder_bytes(network, name="small-conv", channels=3, image_size=16, experiment=experiment)
+    (tmp_path / "a.safetensors").write_bytes(content)
+    done = embed(tmp_path / "a.safetensors", tmp_path / "set", tmp_path / "features.parquet")
+    assert "resized from 8 x 8" in done.preprocessing
+    seen = whole_image(read_image(tmp_path / "set/1.png", 8)[None], 16)
+    with torch.no_grad():
+        expected = network.eval()(seen)[0].numpy()
+    found = pd.read_parquet(tmp_path / "features.parquet")["features"][0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_a_file_that_breaks_off_is_not_there(runs: list[FinalRun], pictures: Path, tmp_path: Path) -> None:

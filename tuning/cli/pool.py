@@ -91,8 +91,8 @@ def pool(
     for setting, searching in searched_by_some(spaces).items():
         fixed = ", ".join(one for one in methods if one not in searching)
         remark(
-            f"{setting} is searched for {', '.join(searching)} alone: {fixed} trains with one value, so "
-            f"the comparison is not on equal terms. `--set {setting}=VALUE` fixes it for all."
+            f"{setting} is searched for {', '.join(searching)}, and has one value for {fixed}: the "
+            f"comparison is not on equal terms. `--set {setting}=VALUE` fixes it for all."
         )
     for method in methods:
         say(f"Wrote {output / method}.yaml: {size} configurations; {told}")

@@ -51,9 +51,6 @@ def run(
         ),
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
-    epochs: Annotated[
-        int | None, typer.Option(help="Train so many epochs; default: as many as in the search.")
-    ] = None,
     top: Annotated[int, typer.Option(help="How many of a study's best configurations to run.")] = 1,
     where: Where = None,
     snapshots: Annotated[
@@ -86,19 +83,18 @@ def run(
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
     check_count("seeds", seeds)
-    check_count("epochs", epochs)
     check_count("snapshots", snapshots)
     for source in sources:
         _check_source(source, top, where or (), results)
     remark("Loading torch and Ray ...")
-    from contrasweep.tuning.planning.best_config import trained_for
     from contrasweep.tuning.planning.final_plan import fresh_seed
     from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.training.devices import AUTO
 
-    found = [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
-    by_study = _by_study(found if epochs is None else [trained_for(config, epochs) for config in found])
+    by_study = _by_study(
+        [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
+    )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address, autoscale, one_node)
     gpus = gpus_for(device or AUTO, gpus_per_worker, machine)

@@ -126,7 +126,7 @@ def show(
     front = () if record.is_final else front_among(tables.trials, record)
     kept = None if record.is_final or not record.require_search().keep else kept_trials(tables.trials, record)
     rows = [_trial_row(row, front, kept) for row in rows_so_far(tables)]
-    rows = _first_trials(rows, sort, top)
+    rows = _first_trials(rows, sort, top, record.seeds)
     if plot is not None:
         draw_study(store, study, plot)
     if json:
@@ -303,7 +303,9 @@ def _trial_row(
     return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
 
 
-def _first_trials(rows: list[dict[str, Any]], by: str | None, top: int | None) -> list[dict[str, Any]]:
+def _first_trials(
+    rows: list[dict[str, Any]], by: str | None, top: int | None, seeds: int
+) -> list[dict[str, Any]]:
     """Return the rows of the first `top` trials by a metric, or by another column or value.
 
     A trial's metric is its mean over seeds, the best first; all else is its lowest value, the lowest first.
@@ -317,11 +319,11 @@ def _first_trials(rows: list[dict[str, Any]], by: str | None, top: int | None) -
         trials.setdefault(row["trial"], []).append(row)
     own = list(trials.values())
     if by is not None and rows:
-        own = _by_column(own, by)
+        own = _by_column(own, by, seeds)
     return list(chain.from_iterable(own[:top]))
 
 
-def _by_column(trials: list[list[dict[str, Any]]], by: str) -> list[list[dict[str, Any]]]:
+def _by_column(trials: list[list[dict[str, Any]]], by: str, seeds: int) -> list[list[dict[str, Any]]]:
     first = {**trials[0][0], **trials[0][0]["configuration"]}
     known = [name for name in first if name not in ("configuration", "error")]
     name = next((name for name in (by, f"val.{by}", f"test.{by}") if name in known), None)
@@ -333,7 +335,7 @@ def _by_column(trials: list[list[dict[str, Any]]], by: str) -> list[list[dict[st
         found = [{**row, **row["configuration"]}.get(name) for row in trial]
         there = [one for one in found if one is not None and one == one]  # NaN is no value
         # A search scores a trial that some of its seeds have not finished by none of them.
-        whole = there if len(there) == len(found) or not name.startswith("val.") else []
+        whole = there if len(there) == seeds or not name.startswith("val.") else []
         return None if not whole else fmean(whole) if is_metric else min(whole)
 
     keys = [of(trial) for trial in trials]

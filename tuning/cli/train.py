@@ -73,6 +73,9 @@ def train(
             state = read_given(checkpoint) if checkpoint.exists() else None
     if output is not None:
         check_file(output, "-o")
+        for read, what in ((experiment, "the experiment"), (checkpoint, "--checkpoint")):
+            if read is not None and output.resolve() == read.resolve():
+                raise InputError(f"-o {output} is {what}: give another file")
     remark("Loading torch ..." if alone else "Loading torch and Ray ...")
     import torch
 

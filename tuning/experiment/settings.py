@@ -112,7 +112,7 @@ class EncoderSettings(Settings):
         # Images are in 0..1 when the mean is subtracted.
         for name, given in (("mean", self.mean), ("std", self.std)):
             if any(not 0 <= one <= 1 for one in given):
-                levels = "; divide levels of 0 to 255 by 255" if max(given) > 1 else ""
+                levels = "; divide levels of 0 to 255 by 255" if max(given) > 2 else ""
                 raise ValueError(f"encoder.{name} {list(given)}: allowed: 0 to 1, as images are{levels}")
         return self
 

@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +35,6 @@ class BestConfig:
     values: Mapping[str, Scalar]
     experiment: Experiment
     seeds: int = 1
-
-
-def trained_for(config: BestConfig, epochs: int) -> BestConfig:
-    """Return a configuration with another number of epochs, whose final runs have a study of their own.
-
-    Raises:
-        InputError: the experiment cannot take so many.
-    """
-    if epochs == config.experiment.epochs:
-        return config
-    with told_to_user("--epochs: "):
-        longer = config.experiment.with_values({"epochs": epochs})
-    return replace(config, study=f"{config.study}-{epochs}-epochs", experiment=longer)
 
 
 def config_of(selected: SelectedTrial) -> BestConfig:

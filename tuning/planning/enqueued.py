@@ -8,6 +8,7 @@ from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import Scalar, Space, read_yaml
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.planning.spaces import in_own_type
 
 Configuration = Mapping[str, Scalar]
 VALUES: Final = "values"
@@ -62,7 +63,7 @@ def _whole(number: int, given: Mapping[str, Any], space: Space) -> Configuration
             value = float(value)
         if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
             raise InputError(f"{told}{name}: given {value!r}; allowed: {parameter.describe()}")
-        values[name] = value
+        values[name] = in_own_type(parameter, value)
     with told_to_user(told):
         active = space.complete(values)
     if idle := [name for name in given if name not in active]:

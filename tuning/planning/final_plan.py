@@ -17,7 +17,7 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.best_config import BestConfig, config_of, trained_for
+from contrasweep.tuning.planning.best_config import BestConfig, load_best
 from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources
@@ -74,12 +74,11 @@ class FinalPlan:
 
 
 def plan_final_runs(
-    selected: Selected | str | Sequence[Selected | str],
+    selected: Selected | str | Path | Sequence[Selected | str | Path],
     resources: Resources,
     *,
     seeds: int,
     first_seed: int | None = None,
-    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -99,17 +98,13 @@ def plan_final_runs(
     """
     check_count("seeds", seeds)
     check_count("snapshots", snapshots)
-    named = [selected] if isinstance(selected, BestConfig | SelectedTrial | str) else list(selected)
-    given = [_selected(one, results) for one in named]
+    named = list(selected) if isinstance(selected, list | tuple) else [selected]
+    given = [_selected(one, results, data_root) for one in named]
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
     data_root = data_root_of(data_root, trials[0].data_root if trials else None)
-    check_count("epochs", epochs)
-    if epochs is not None:
-        configs = [config_of(one) if isinstance(one, SelectedTrial) else one for one in given]
-        given = [trained_for(config, epochs) for config in configs]
     for config in given:
         check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)
@@ -127,16 +122,18 @@ def plan_final_runs(
     return FinalPlan(location, record, tuple(requests), data_root)
 
 
-def _selected(given: object, results: str | Path | None) -> Selected:
-    """Return what was given, or the best trial of the study that was named."""
+def _selected(given: object, results: str | Path | None, data_root: Path | None) -> Selected:
+    """Return what was given, what the file holds, or the best trial of the study that was named."""
     if isinstance(given, BestConfig | SelectedTrial):
         return given
-    if not isinstance(given, str):
+    if not isinstance(given, str | Path):
         raise InputError(
-            "final runs take configurations, as `best_trials` and `load_best` return them, or the name of a "
-            f"study; given {reprlib.repr(given)}"
+            "final runs take configurations, as `best_trials` and `load_best` return them, their files, or "
+            f"names of studies; given {reprlib.repr(given)}"
         )
-    return best_trials(ResultsStore(results_folder(results)), given)[0]
+    if Path(given).suffix in (".yaml", ".yml"):
+        return load_best(Path(given), data_root)
+    return best_trials(ResultsStore(results_folder(results)), str(given))[0]
 
 
 def _is_held(experiment: Experiment, elsewhere: Collection[tuple[str, int]]) -> bool:

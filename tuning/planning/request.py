@@ -25,7 +25,7 @@ from contrasweep.tuning.planning.enqueued import Configuration, check_enqueued, 
 from contrasweep.tuning.planning.halving import check_halving
 from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.settings import known_experiment
-from contrasweep.tuning.planning.spaces import check_names, preset_beside, space_of
+from contrasweep.tuning.planning.spaces import check_names, in_own_type, preset_beside, space_of
 
 Scheduler = Literal["asha", "curves", "asha+curves", "none"]
 DEFAULT_TRIALS = 24
@@ -220,7 +220,7 @@ def split_preset(
     for name, value in found.items():
         parameter = searched.get(name)
         if parameter is not None and parameter.contains(value):
-            start[name] = value
+            start[name] = in_own_type(parameter, value)
             continue
         held[name] = value
         if parameter is not None:

@@ -266,3 +266,10 @@ def _refuse_gaps(space: Space, name: str, needed: Mapping[str, list[Scalar]]) ->
             raise InputError(
                 f"{space.origin}: {name} is also needed when {parent} is {', '.join(map(str, gaps))}"
             )
+
+
+def in_own_type(parameter: Parameter, value: Scalar) -> Scalar:
+    """Return a value that a parameter takes, in the type of its column: 1.0 as 1 among whole numbers."""
+    if parameter.type == "int":
+        return int(value)
+    return float(value) if parameter.type == "float" else value

@@ -10,6 +10,7 @@ from contrasweep.tuning.errors import InputError, SweepFailed, refuse_repeats, t
 from contrasweep.tuning.experiment import Experiment, differing_settings, flat_settings
 from contrasweep.tuning.planning.enqueued import Configuration, whole_configurations
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.spaces import in_own_type
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.trials import (
     epoch_means,
@@ -164,7 +165,7 @@ def _values_in(plan: SweepPlan, experiment: Experiment) -> dict[str, Scalar] | N
         if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
             return None
         if not isinstance(parameter, Fixed):
-            values[parameter.name] = float(value) if parameter.type == "float" else value
+            values[parameter.name] = in_own_type(parameter, value)
     return values
 
 

@@ -49,11 +49,10 @@ POLL = 1.0
 
 
 def final_runs(
-    selected: Selected | str | Sequence[Selected | str],
+    selected: Selected | str | Path | Sequence[Selected | str | Path],
     *,
     seeds: int = 5,
     first_seed: int | None = None,
-    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -75,14 +74,13 @@ def final_runs(
 
     Args:
         selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`; or the
-            name of a study, for its best trial.
+            name of a study, for its best trial, or the file of a configuration.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
-        epochs: how many epochs to train, if not as many as in the search. The name of the study then ends in
-            `-N-epochs-final`.
         elsewhere: runs that another study holds, each as the hash of its experiment and its seed. They are
             left out, and are not among the rows returned.
-        results: the results folder; by default that of the selected trials, for configurations `results`.
+        results: the results folder; by default that of the selected trials, else CONTRASWEEP_RESULTS or
+            `results`.
         data_root: the folder of the datasets; by default the one of the search, if this machine has it.
         concurrency: how many runs at once; by default as many as the machine has cores for.
         cpus_per_run: cores, and threads, of each worker of a run.
@@ -110,7 +108,6 @@ def final_runs(
         resources,
         seeds=seeds,
         first_seed=first_seed,
-        epochs=epochs,
         elsewhere=elsewhere,
         results=results,
         data_root=data_root,

@@ -23,6 +23,8 @@ NO_CONTROLLER: Any = None
 UNUSED = ("start_monitor", "start_log_monitor", "start_api_server")
 """What starts the autoscaler's monitor, the reader of workers' output, and the dashboard's server."""
 
+_USUAL = {name: getattr(Node, name) for name in UNUSED}
+
 
 @contextmanager
 def fewer_processes() -> Iterator[None]:
@@ -31,13 +33,12 @@ def fewer_processes() -> Iterator[None]:
     Each imports Ray: together they take three of the seven seconds of processor time of a start. `ray.init`
     has no option for them; with `include_dashboard=False`, the server starts all the same.
     """
-    usual = {name: getattr(Node, name) for name in UNUSED}
     try:
         for name in UNUSED:
             setattr(Node, name, _start_nothing)
         yield
     finally:
-        for name, start in usual.items():
+        for name, start in _USUAL.items():
             setattr(Node, name, start)
 
 

@@ -108,7 +108,8 @@ def sweep(
             - device (str, default "auto"): "cpu", "cuda", or "auto" for a GPU where there is one.
             - budget (float): for how many seconds trials may begin; by default any time.
             - data_root (str or Path): the folder of the datasets.
-            - results (str or Path, default "results"): the folder or URI that keeps the study.
+            - results (str or Path, default: CONTRASWEEP_RESULTS, else "results"): the folder or URI
+              that keeps the study.
             - name (str): the name of the study; by default made of method, dataset and time.
 
     Raises:

@@ -141,7 +141,8 @@ def resume_command(
 
 def resume_call(name: str, results: str) -> str:
     """Return the call in Python that goes on with a study."""
-    return f"contrasweep.resume_sweep({name!r}{'' if results == RESULTS else f', {results!r}'})"
+    usual = results == str(results_folder(None))
+    return f"contrasweep.resume_sweep({name!r}{'' if usual else f', {results!r}'})"
 
 
 def resume_hint(method: str, name: str, results: str, state: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from contrasweep.tuning.reports.matplotlib_figures import check_figure
 from contrasweep.tuning.reports.style import COLOURS
-from contrasweep.tuning.statistics import mean_interval, summarise
+from contrasweep.tuning.statistics import difference_interval, mean_interval, summarise
 from contrasweep.tuning.tables.compare import Compared, compare
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import smallest_difference
@@ -121,7 +121,7 @@ def _beside_untrained(results: TableResults, cell: Compared) -> Line | None:
     if gaps is None:
         return None
     counts = smallest_difference(results.table, cell.column)
-    return Line(cell.row_name, gaps.mean, mean_interval(gaps), (-counts, counts))
+    return Line(cell.row_name, gaps.mean, difference_interval(gaps), (-counts, counts))
 
 
 def _names(panel: Panel) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from contrasweep.data import resized_to
+from contrasweep.data import DatasetSpec, dataset_spec, resized_to
 from contrasweep.tuning.files import write_whole, written_whole
 from contrasweep.tuning.reports.page import Section, render_page
 from contrasweep.tuning.results.commands import results_folder
@@ -97,7 +97,7 @@ def run_request(
     if request.is_dataset:
         images = dataset_images(request.source, request.split or "test", data_root)
     else:
-        size, channels = _stored_size(encoder), encoder.takes.channels
+        size, channels = _stored_size(encoder, data_root), encoder.takes.channels
         images = folder_images(request.source, channels, size, skip_corrupt=request.skip_corrupt)
     place = torch.device(device_for(device))
     points = None if request.page is None else MapPoints(len(images))
@@ -130,14 +130,19 @@ def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder, method:
     return render_page(f"Features of {images.source}", f"Encoder: {encoder.place}", [section], [written])
 
 
-def _stored_size(encoder: GivenEncoder) -> int:
+def _stored_size(encoder: GivenEncoder, data_root: Path | None) -> int:
     """Return the pixels a side that images of a folder get first: those of the images of the training.
 
     Those may have been resized twice, to the size of their dataset and then to that of the views. Resized
     once, an image has other pixels.
     """
-    experiment, stored = encoder.experiment, None
-    # A plug-in that adds the dataset may be absent here.
+    experiment = encoder.experiment
+    # The files of the dataset may be absent here, and so may a plug-in that adds it.
+    with suppress(ValueError):
+        spec = dataset_spec(experiment.dataset, data_root)
+        if isinstance(spec, DatasetSpec):
+            return spec.image_size
+    stored = None
     with suppress(ValueError):
         stored = resized_to(experiment.dataset)
     return stored or round(encoder.takes.size / experiment.probes.centre)

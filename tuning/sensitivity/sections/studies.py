@@ -69,10 +69,10 @@ def _budgets(found: Sensitivity, tables: dict[str, Table]) -> Section:
     if budgets is None or isinstance(budgets, TooFew):
         return Section("Equal budgets", f"The studies cannot be compared, {budgets}.")
     text = (
-        f"Every study is allowed {budgets.budget} trials, a quarter of what the smallest has, drawn from "
-        "all of its own. The interval is that over other trials of the study; it holds for the seeds and the "
-        "data that were used. Studies of different datasets or scores stand beside each other but are not "
-        "compared."
+        f"Every study is allowed {counted(budgets.budget, 'trial')}, a quarter of what the smallest has, "
+        "drawn from all of its own. The interval is that over other trials of the study; it holds for the "
+        "seeds and the data that were used. Studies of different datasets or scores stand beside each other "
+        "but are not compared."
     )
     if budgets.unequal:
         text += "\n\nStill unequal: " + "; ".join(budgets.unequal) + "."
@@ -118,7 +118,7 @@ def _equal_budget_figure(found: EqualBudget) -> go.Figure:
     """Draw the expected best score of each study with the common budget."""
     studies = found.studies[::-1]
     rows, value = list(range(len(studies))), [s.expected for s in studies]
-    title = f"Expected best of {found.budget} trials, with its interval"
+    title = f"Expected best of {counted(found.budget, 'trial')}, with its interval"
     figure = interval_figure(title, rows, value, interval_bars(value, studies), height=44, name="expected")
     # Names stand above their rows: beside them, they would take half of a phone's width.
     for row, s in enumerate(studies):
