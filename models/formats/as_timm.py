@@ -61,9 +61,8 @@ def timm_config(network: Network, library: str) -> dict[str, Any]:
 
 def _crop_pct(network: Network) -> float:
     """Return the share with which timm, which rounds down, resizes to the size that we round to."""
-    resized = round(network.size / network.centre)
-    share = network.size / resized
-    return share if math.floor(network.size / share) == resized else math.nextafter(share, 0)
+    share = network.size / network.resized
+    return share if math.floor(network.size / share) == network.resized else math.nextafter(share, 0)
 
 
 TIMM = Format("timm", "timm", "timm.create_model", _write)

@@ -98,7 +98,7 @@ def _processor(network: Network) -> dict[str, Any]:
         "image_processor_type": "BitImageProcessor",
         "do_convert_rgb": network.channels == 3,
         "do_resize": True,
-        "size": {"shortest_edge": round(network.size / network.centre)},
+        "size": {"shortest_edge": network.resized},
         "resample": BILINEAR,
         "do_center_crop": True,
         "crop_size": {"height": network.size, "width": network.size},

@@ -13,7 +13,6 @@ from contrasweep.models.export import EncoderFile
 RESIZED = "bilinear, antialiased"
 """How images are resized, see `data.whole_image`."""
 
-
 SQUARE = "the shorter side is resized and the centre square cut out"
 """What becomes of an image that is not square, see `data.fit_square`."""
 
@@ -50,6 +49,11 @@ class Network:
     def weights(self) -> dict[str, Tensor]:
         """The bare network's parameters and buffers by name."""
         return self.bare.state_dict()
+
+    @property
+    def resized(self) -> int:
+        """The pixels per side to which whole images are resized, before their centre is cut out."""
+        return round(self.size / self.centre)
 
     @property
     def preprocessing(self) -> Mapping[str, object]:

@@ -11,10 +11,10 @@ import typer
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.cli.typed import TYPED, command_line
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.commands import YAML
 
 OPTION = "--address"
 WRITTEN = ("output", "figure", "save")
-YAML = (".yaml", ".yml")
 
 
 def send(context: typer.Context, address: str | None) -> str | None:

@@ -33,7 +33,7 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.commands import YAML, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
@@ -171,7 +171,7 @@ def _check_source(source: str, top: int, where: Sequence[str], results: str) -> 
 
 
 def _is_file(source: str) -> bool:
-    return Path(source).suffix in (".yaml", ".yml")
+    return Path(source).suffix in YAML
 
 
 def _configs(

@@ -33,7 +33,7 @@ from contrasweep.data.splits import halved_rows
 from contrasweep.models import Encoder
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import EncoderSettings, Experiment, ValidationSettings
-from contrasweep.tuning.objectives.encoders import build_encoder_for, encoder_file
+from contrasweep.tuning.objectives.encoders import build_encoder_for
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 
 CHUNK = 1024
@@ -90,9 +90,6 @@ class Prepared(Protocol):
     def build_encoder(self, settings: EncoderSettings) -> Encoder:
         """Return a new encoder for this data; raise ValueError where it does not take such data."""
 
-    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
-        """Return the content of a file (safetensors) of a trained encoder, with its experiment."""
-
 
 @dataclass(frozen=True)
 class PreparedData:
@@ -143,10 +140,6 @@ class PreparedData:
         """
         return build_encoder_for(self.spec, settings)
 
-    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
-        """Return the content of the encoder's file."""
-        return encoder_file(self.spec, encoder, experiment)
-
 
 def image_inputs(images: Images, size: int, centre: float = 1.0) -> Iterator[Tensor]:
     """Yield whole `images` (uint8 `(N, C, H, W)`) at `size` pixels as floats `(B, C, size, size)`.
@@ -191,10 +184,6 @@ class PreparedTransductive:
     def build_encoder(self, settings: EncoderSettings) -> Encoder:
         """Return a new encoder for each view; raise ValueError where one does not take the view."""
         return build_encoder_for(self.spec, settings)
-
-    def encoder_file(self, encoder: Encoder, experiment: Experiment) -> bytes:
-        """Return the content of the encoder's file."""
-        return encoder_file(self.spec, encoder, experiment)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
-from contrasweep.tuning.results.commands import results_folder
+from contrasweep.tuning.results.commands import YAML, results_folder
 from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, data_root_of
 from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
@@ -131,7 +131,7 @@ def _selected(given: object, results: str | Path | None, data_root: Path | None)
             "final runs take configurations, as `best_trials` and `load_best` return them, their files, or "
             f"names of studies; given {reprlib.repr(given)}"
         )
-    if Path(given).suffix in (".yaml", ".yml"):
+    if Path(given).suffix in YAML:
         return load_best(Path(given), data_root)
     return best_trials(ResultsStore(results_folder(results)), str(given))[0]
 

@@ -18,6 +18,7 @@ from contrasweep.losses import RanksLost
 from contrasweep.plugins import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
@@ -347,7 +348,7 @@ class Trial:
             return
         self._refuse_overtaken()
         data = self._data.get(request.experiment, request.data_root)
-        request.location.write(path, data.encoder_file(record.objective.encoder, request.experiment))
+        request.location.write(path, encoder_file(data.spec, record.objective.encoder, request.experiment))
 
     def _fail(self, error: str) -> TrialReport:
         if not self._started:

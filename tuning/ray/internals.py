@@ -19,11 +19,8 @@ FAILURE = "Failure # "
 NO_CONTROLLER: Any = None
 """ASHA is given Tune's controller at every call and never uses it, so a replay needs none."""
 
-
-UNUSED = ("start_monitor", "start_log_monitor", "start_api_server")
+_UNUSED = {name: getattr(Node, name) for name in ("start_monitor", "start_log_monitor", "start_api_server")}
 """What starts the autoscaler's monitor, the reader of workers' output, and the dashboard's server."""
-
-_USUAL = {name: getattr(Node, name) for name in UNUSED}
 
 
 @contextmanager
@@ -34,11 +31,11 @@ def fewer_processes() -> Iterator[None]:
     has no option for them; with `include_dashboard=False`, the server starts all the same.
     """
     try:
-        for name in UNUSED:
+        for name in _UNUSED:
             setattr(Node, name, _start_nothing)
         yield
     finally:
-        for name, start in _USUAL.items():
+        for name, start in _UNUSED.items():
             setattr(Node, name, start)
 
 

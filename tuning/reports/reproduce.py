@@ -8,7 +8,7 @@ from contrasweep.tuning.planning.request import cut_into_levels
 from contrasweep.tuning.planning.spaces import check_names, space_of
 from contrasweep.tuning.reports.answer import FINAL_SEEDS
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.results.commands import best_command, results_option, sweep_command
+from contrasweep.tuning.results.commands import YAML, best_command, results_option, sweep_command
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.store import StudyRecord
 
@@ -64,6 +64,6 @@ def _final_commands(data: StudyData) -> list[str]:
     where = results_option(data.results)
     usual = f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}{where}"
     run = (final and final.command) or usual
-    files = [word for word in shlex.split(run) if word.endswith((".yaml", ".yml"))]
+    files = [word for word in shlex.split(run) if word.endswith(YAML)]
     own = files if len(files) == 1 else [file for file in files if data.name in file]
     return [*(best_command(data.name, data.results, file) for file in own[:1]), run]

@@ -19,6 +19,9 @@ RESULTS: Final = "results"
 RESULTS_VARIABLE: Final = "CONTRASWEEP_RESULTS"
 """The variable that names another one for all commands of a shell."""
 
+YAML: Final = (".yaml", ".yml")
+"""How the name of a file ends that may be given in place of a study."""
+
 _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
     "given": "--set",
     "cpus": "--cpus-per-trial",

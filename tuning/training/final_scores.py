@@ -6,6 +6,7 @@ from pathlib import Path
 
 from contrasweep.data import load_test
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared, fold_and_part
 from contrasweep.tuning.training.compute import computing
 from contrasweep.tuning.training.evaluation import scores_on_test
@@ -35,5 +36,5 @@ class FinalScores:
         test = data.test_data(load_test(experiment.dataset, self.data_root, fold, device=data.device))
         untrained = build_objective(experiment, data)
         scores = scores_on_test(record.objective, untrained, data, test, experiment)
-        self.export(data.encoder_file(record.objective.encoder, experiment))
+        self.export(encoder_file(data.spec, record.objective.encoder, experiment))
         return scores
