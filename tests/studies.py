@@ -120,7 +120,7 @@ def make_final_record(
     name: str = "demo-final", *, metrics: Sequence[str] = ("test.accuracy",), **fields: Any
 ) -> StudyRecord:
     """Return the record of final runs."""
-    return _record(name, {}, metrics, {"metric": "test.accuracy"}, fields)
+    return _record(name, {}, metrics, {"metric": "test.accuracy", **fields.pop("search", {})}, fields)
 
 
 def _record(

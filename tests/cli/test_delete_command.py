@@ -43,6 +43,7 @@ def test_it_asks_and_says_what_goes(run: Run) -> None:
     rows = [line.split("\t") for line in asked.stdout.splitlines() if "\t" in line]
     assert ["exports/study-1", "1", "1"] in rows, "its place, its files, its size in kB"
     assert "Delete study study-1?" in asked.output
+    assert "Its final runs stay: study-1-final." in asked.output
     assert places() == before
     assert run("delete", "study-1", input="y\n").exit_code == 0
     assert places() == {path for path in before if "study-1-final" in path}

@@ -52,7 +52,7 @@ def _refused(*arguments: str) -> str:
             [*SWEEP, "--qqq"],
             "unknown option --qqq. A setting or hyperparameter is given as --set PATH=VALUE.",
         ),
-        (["run", "study", "--lr", "3"], "unknown option --lr. Known: --seeds, --top,"),
+        (["run", "study", "--lr", "3"], "unknown option --lr. Known: --seeds, --epochs, --top,"),
         (
             ["train", "my-loss", "--data", "digits"],
             "unknown option --data. `contrasweep sweep` has it, and `train` has none. `train` takes the "

@@ -24,7 +24,9 @@ from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
+from contrasweep.tuning.export.source import source_of_study
 from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders
+from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.store.removal import delete_study
 from contrasweep.tuning.transfer.sources import encoder_sources
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan
@@ -297,5 +299,25 @@ def test_runs_of_an_earlier_search_of_the_name_are_not_exported(tmp_path: Path) 
         runs_with_encoders(search.store, "study-1")
     final.location.write(encoder_path("study-1", 0, 0), encoder_file(0))
     assert runs_with_encoders(search.store, "study-1")[0] == "study-1"
+    # Final runs that are named stand for themselves, and no trial of the later search ranks them.
+    assert _seed_of(search.store, "study-1-final") == 5
     delete_study(final.location, "study-1")
-    assert runs_with_encoders(search.store, "study-1")[0] == "study-1-final"
+    assert runs_with_encoders(search.store, "study-1-final")[0] == "study-1-final"
+
+
+def test_longer_final_runs_are_exported_by_their_name(tmp_path: Path) -> None:
+    search = PlannedStudy(small_plan(tmp_path))
+    search.write(scored())
+    for place, name in enumerate(("study-1-final", "study-1-9-epochs-final")):
+        record = make_final_record(name, search={"searched": "study-1"}, created=search.record.created)
+        final = WrittenStudy(tmp_path, record)
+        final.write(Run(0, 5 + place, final={"test.accuracy": 0.5}, phase="final"))
+        final.location.write(encoder_path(name, 0, 5 + place), encoder_file(5 + place))
+        seeds = {given: _seed_of(search.store, given) for given in ("study-1", name)}
+        assert seeds == {"study-1": 5, name: 5 + place}
+
+
+def _seed_of(store: ResultsStore, given: str) -> int:
+    run = source_of_study(store, given).run
+    assert run is not None
+    return run.seed

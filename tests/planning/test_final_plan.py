@@ -11,11 +11,11 @@ import pytest
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import best_yaml, config_of
-from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs
+from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, with_epochs
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources, resources_for
 from contrasweep.tuning.results.selection import SelectedTrial
-from contrasweep.tuning.store import open_location, save_study, study_names
+from contrasweep.tuning.store import ResultsStore, open_location, save_study, study_names
 from contrasweep.tuning.store.removal import delete_study
 from tests.studies import PlannedStudy, make_record, scored, small_plan
 
@@ -125,6 +125,34 @@ def test_the_first_final_run_warns_of_other_code_than_the_search_had(
         caplog.clear()
         _plan(config_of(trial), results=Path(trial.results))
         assert not caplog.messages, "the final runs have the code of their first one"
+
+
+def test_longer_runs_are_a_study_of_their_own_that_knows_its_search(trial: SelectedTrial) -> None:
+    search = make_record("searched", space={"temperature": {"uniform": [0.1, 1.0], "default": 0.5}})
+    save_study(open_location(trial.results, writable=True), search)
+    own = trial.experiment.epochs
+    plan = _plan(trial, epochs=2 * own)
+    record = ResultsStore(plan.location).study(f"searched-{2 * own}-epochs-final")
+    assert (record, record.searched_study) == (plan.record, "searched")
+    assert record.columns.hyperparameters == {"temperature": "float"}
+    assert {one.experiment.epochs for one in plan.requests} == {record.experiment.epochs} == {2 * own}
+    assert [one.experiment.seed for one in plan.requests] == [2, 3], "as without --epochs: paired by seed"
+    assert _plan(trial, epochs=own).record.name == "searched-final"
+    with pytest.raises(InputError, match="epochs must be at least 1"):
+        _plan(trial, epochs=0)
+
+
+def test_a_searched_number_of_epochs_is_replaced_too(trial: SelectedTrial) -> None:
+    longer = with_epochs(replace(trial, values={"epochs": trial.experiment.epochs}), 7)
+    assert (longer.values, longer.experiment.epochs) == ({"epochs": 7}, 7)
+
+
+def test_the_final_runs_of_another_search_with_that_name_are_not_mixed_in(trial: SelectedTrial) -> None:
+    epochs = 2 * trial.experiment.epochs
+    other = f"searched-{epochs}-epochs"
+    _plan(replace(trial, study=other))
+    with pytest.raises(InputError, match=f"{other}-final holds runs of study {other}"):
+        _plan(trial, epochs=epochs)
 
 
 def test_a_search_with_the_name_of_the_final_runs_takes_none(trial: SelectedTrial) -> None:

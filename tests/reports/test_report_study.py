@@ -10,7 +10,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.reports.rows import write_rows
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
-from contrasweep.tuning.store import ResultsStore, StoreError
+from contrasweep.tuning.store import Location, ResultsStore, StoreError
 from tests.studies import CREATED, PlannedStudy, Run, WrittenStudy, make_final_record, scored
 
 
@@ -103,6 +103,34 @@ def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_fin
     assert [row["seed"] for row in read_study(store, "demo").final_rows] == [1]
     with pytest.raises(InputError, match="contrasweep report demo"):
         read_study(store, "demo-final")
+
+
+def test_final_runs_of_other_epochs_follow_those_of_the_search(write_study, location, store) -> None:
+    write_study([scored()])
+    write_study([scored()], name="demo-6-epochs")
+    for epochs in (4, 30):
+        _write_longer(location, epochs)
+    data = read_study(store, "demo")
+    assert (data.final_record.name, [runs.study for _, runs in data.other_finals]) == (
+        "demo-30-epochs-final",
+        ["demo-4-epochs-final"],
+    )
+    WrittenStudy(location, make_final_record()).write(Run(final={"test.accuracy": 0.5}))
+    data = read_study(store, "demo")
+    assert data.final_record.name == "demo-final"
+    assert [runs.study for _, runs in data.other_finals] == ["demo-30-epochs-final", "demo-4-epochs-final"]
+    names = {path.name for path in write_rows(store, "demo", Path(location.uri) / "rows")}
+    assert "demo-4-epochs-final-trials.csv" in names
+    assert read_study(store, "demo-6-epochs").final_record is None
+    with pytest.raises(InputError, match="contrasweep report demo`"):
+        read_study(store, "demo-4-epochs-final")
+
+
+def _write_longer(location: Location, epochs: int) -> None:
+    record = make_final_record(
+        f"demo-{epochs}-epochs-final", search={"searched": "demo"}, experiment={"epochs": epochs}
+    )
+    WrittenStudy(location, record).write(Run(final={"test.accuracy": 0.5}))
 
 
 def test_an_unknown_study(write_study, store: ResultsStore) -> None:

@@ -340,23 +340,6 @@ def test_an_interrupted_study_says_how_to_go_on(write_study, store) -> None:
     assert "1 of 2 trials are over" in line
 
 
-def test_final_runs_of_two_networks_are_beside_their_own_controls(write_study, store, location) -> None:
-    write_study([scored(), scored((0.5, 0.8))])
-    names = ("test.accuracy", "test.untrained_accuracy")
-    runs = [
-        Run(trial, seed, final=dict(zip(names, (score, control + seed / 1000), strict=True)), phase="final")
-        for trial, score, control in ((0, 0.78, 0.80), (1, 0.79, 0.90))
-        for seed in (1, 2, 3)
-    ]
-    WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
-    final = by_title(read_study(store, "demo"))["Final runs"]
-    # Neither beats its own; the other network's control is higher than both trained ones.
-    assert "did not beat the untrained" in final.text
-    drawn = {trace.name: [round(x, 3) for x in trace.x] for trace in final.figures[0].data}
-    assert drawn["untrained"] == [0.901, 0.902, 0.903]
-    assert drawn["untrained of trial 0"] == [0.801, 0.802, 0.803]
-
-
 def test_a_comparison_warns_where_the_shown_configuration_has_few_final_runs(
     write_study, store, location
 ) -> None:

@@ -13,7 +13,7 @@ from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX
-from contrasweep.tuning.store.record import MAX_NAME_LENGTH
+from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
 from contrasweep.tuning.tables.plan import (
     DATA,
     NEVER,

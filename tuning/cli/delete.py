@@ -22,11 +22,11 @@ def delete(
 ) -> None:
     """Delete a study: its record, trials, epochs, checkpoints, encoders and TensorBoard files.
 
-    Final runs are a study of their own (NAME-final), which stays. A study that is being run is not deleted.
+    Final runs are studies of their own (NAME-final), which stay. A study that is being run is not deleted.
 
     Example: contrasweep delete my-study
     """
-    from contrasweep.tuning.store import ResultsStore, open_location
+    from contrasweep.tuning.store import ResultsStore, is_final_name, open_location, study_names
     from contrasweep.tuning.store.removal import delete_study, held_by
 
     location = open_location(results)
@@ -35,11 +35,12 @@ def delete(
     if store.state(study) == "running":
         raise InputError(f"study {study} is being run: stop it first")
     held = held_by(location, study)
-    final = "" if record.is_final else f"; {study}-final, if there is one, stays"
+    finals = [] if record.is_final else [one for one in study_names(location) if is_final_name(one, study)]
+    stay = f". Its final runs stay: {', '.join(finals)}" if finals else ""
     print_rows(
         f"Of study {study} in {results}",
         _rows(held),
-        footer=f"Its record, studies/{study}.json, goes last{final}.",
+        footer=f"Its record, studies/{study}.json, goes last{stay}.",
     )
     if not yes and not typer.confirm(f"Delete study {study}?", err=True):
         remark("Nothing was deleted.")

@@ -37,6 +37,7 @@ from contrasweep.tuning.results.commands import YAML, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.best_config import BestConfig
+    from contrasweep.tuning.planning.final_plan import Selected
     from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
     from contrasweep.tuning.statistics import Comparison
 
@@ -51,6 +52,10 @@ def run(
         ),
     ],
     seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
+    epochs: Annotated[
+        int | None,
+        typer.Option(metavar="E", help="Train for E epochs; default: for as many as in the search."),
+    ] = None,
     top: Annotated[int, typer.Option(help="How many of a study's best configurations to run.")] = 1,
     where: Where = None,
     snapshots: Annotated[
@@ -72,9 +77,12 @@ def run(
 ) -> None:
     """Train the best configuration with fresh seeds on all training images, and test each run once.
 
-    Several configurations run on the same seeds, and the first is compared with the others.
+    Several configurations run on the same seeds, and the first is compared with the others. Runs of another
+    number of epochs than the search's are a study of their own: STUDY-200-epochs-final.
 
     Example: contrasweep run best.yaml --seeds 5
+
+    Example: contrasweep run fair-cclk-study --epochs 200 --seeds 3
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
@@ -83,11 +91,12 @@ def run(
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
     check_count("seeds", seeds)
+    check_count("epochs", epochs)
     check_count("snapshots", snapshots)
     for source in sources:
         _check_source(source, top, where or (), results)
     remark("Loading torch and Ray ...")
-    from contrasweep.tuning.planning.final_plan import fresh_seed
+    from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
     from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.training.devices import AUTO
@@ -98,7 +107,8 @@ def run(
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address, autoscale, one_node)
     gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
-    for setup in dict.fromkeys(_setup(c, data_root, gpus) for own in by_study.values() for c in own):
+    planned = [with_epochs(config, epochs) for own in by_study.values() for config in own]
+    for setup in dict.fromkeys(_setup(config, data_root, gpus) for config in planned):
         remark(f"Each run: {setup}")
     with progress_line() as line:
         for configs in by_study.values():
@@ -106,6 +116,7 @@ def run(
                 configs,
                 seeds=seeds,
                 first_seed=first,
+                epochs=epochs,
                 results=results,
                 data_root=data_root,
                 concurrency=concurrency,
@@ -121,7 +132,7 @@ def run(
     _report(done, results, json)
 
 
-def _setup(config: "BestConfig", data_root: Path | None, gpus: float) -> str:
+def _setup(config: "Selected", data_root: Path | None, gpus: float) -> str:
     """Return what a final run of a configuration consists of."""
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.setup import setup_in_words

@@ -12,10 +12,15 @@ from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
 from contrasweep.tuning.experiment import Experiment, experiment_in_file
 from contrasweep.tuning.export.checks import is_encoder_file
 from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, snapshot_epoch
-from contrasweep.tuning.results.final_runs import FinalSummary, TrialSeed, summarise_runs
+from contrasweep.tuning.results.final_runs import (
+    FinalSummary,
+    TrialSeed,
+    is_of_earlier_search,
+    summarise_runs,
+)
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.statistics import Summary
-from contrasweep.tuning.store import ResultsStore, StoreError
+from contrasweep.tuning.store import ResultsStore, StoreError, StudyRecord
 
 _VALIDATION, _TEST = "metric.val.", "metric.test."
 
@@ -93,9 +98,9 @@ def source_of_study(
     store: ResultsStore, given: str, trial: int | None = None, seed: int | None = None
 ) -> Source:
     """Return the encoder of a study; the arguments and errors are those of `find_source`."""
-    searched = store.study(given).searched_study
-    study, rows = runs_with_encoders(store, searched)
-    chosen = _run_of(rows, _ranked(store, searched), trial, seed, study)
+    study, rows = runs_with_encoders(store, given)
+    record = store.study(study)
+    chosen = _run_of(rows, _ranked(store, record), trial, seed, study)
     path = encoder_path(study, *chosen)
     try:
         content = store.location.read(path)
@@ -105,12 +110,15 @@ def source_of_study(
         ) from None
     with told_to_user():
         file = read_encoder(content, path)
-    run = _final_run if study != searched else _trial_run
+    run = _final_run if record.is_final else _trial_run
     return Source(file, experiment_in_file(file.experiment, path), run(store, study, chosen, rows))
 
 
-def _ranked(store: ResultsStore, searched: str) -> list[int]:
+def _ranked(store: ResultsStore, record: StudyRecord) -> list[int]:
     """Return the completed trials of the searched study, best first; empty where it is not in the store."""
+    searched = record.searched_study
+    if record.is_final and is_of_earlier_search(store, record):
+        return []
     try:
         trials = store.study(searched).require_search().trials
         return [one.trial for one in best_trials(store, searched, top=trials)]

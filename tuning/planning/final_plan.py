@@ -28,9 +28,18 @@ from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import YAML, results_folder
 from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials, data_root_of
-from contrasweep.tuning.store import FINAL_SUFFIX, Location, ResultsStore, StudySchema, open_location
-from contrasweep.tuning.store.record import FinalRecord, StudyRecord, check_study_name
-from contrasweep.tuning.store.study import save_study, study_names
+from contrasweep.tuning.store import (
+    FinalRecord,
+    Location,
+    ResultsStore,
+    StudyRecord,
+    StudySchema,
+    check_study_name,
+    final_name,
+    open_location,
+    save_study,
+    study_names,
+)
 
 Selected = BestConfig | SelectedTrial
 
@@ -79,6 +88,7 @@ def plan_final_runs(
     *,
     seeds: int,
     first_seed: int | None = None,
+    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -90,16 +100,19 @@ def plan_final_runs(
     The arguments are those of `ray.final.final_runs`.
 
     Raises:
-        InputError: a method, encoder or metric that is not installed here, no seed or too many, snapshots
-            after every 0 epochs, no configuration, configurations of several studies or results folders, a
-            batch that does not divide among the workers, or a dataset whose images have changed.
+        InputError: a method, encoder or metric that is not installed here, no seed or too many, no epoch,
+            snapshots after every 0 epochs, no configuration, configurations of several studies or results
+            folders, a batch that does not divide among the workers, a dataset whose images have changed, or
+            a name that another study has.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
     check_count("seeds", seeds)
+    check_count("epochs", epochs)
     check_count("snapshots", snapshots)
     named = list(selected) if isinstance(selected, list | tuple) else [selected]
-    given = [_selected(one, results, data_root) for one in named]
+    found = [_selected(one, results, data_root) for one in named]
+    given = [with_epochs(one, epochs) for one in found]
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
@@ -111,7 +124,8 @@ def plan_final_runs(
         refuse_other_file(config.experiment.encoder)
     check_available(given[0].experiment.dataset, data_root)
     location = open_location(results, writable=True)
-    record = _study(location, given, data_root, command)
+    name = final_name(given[0].study, None if given == found else epochs)
+    record = _study(location, name, given, data_root, command)
     first = fresh_seed(given, location) if first_seed is None else first_seed
     planned = [
         replace(_request(location, record, config, seed, data_root, resources), snapshots=snapshots)
@@ -134,6 +148,15 @@ def _selected(given: object, results: str | Path | None, data_root: Path | None)
     if Path(given).suffix in YAML:
         return load_best(Path(given), data_root)
     return best_trials(ResultsStore(results_folder(results)), str(given))[0]
+
+
+def with_epochs(config: Selected, epochs: int | None) -> Selected:
+    """Return a configuration that trains for `epochs`; as it is if they are its own, or None."""
+    if epochs is None or config.experiment.epochs == epochs:
+        return config
+    searched = {"epochs": epochs} if "epochs" in config.values else {}
+    longer = config.experiment.with_values({"epochs": epochs})
+    return replace(config, experiment=longer, values={**config.values, **searched})
 
 
 def _is_held(experiment: Experiment, elsewhere: Collection[tuple[str, int]]) -> bool:
@@ -184,16 +207,17 @@ def _request(
 
 
 def _study(
-    location: Location, configs: Sequence[Selected], data_root: Path | None, command: str
+    location: Location, name: str, configs: Sequence[Selected], data_root: Path | None, command: str
 ) -> StudyRecord:
     """Return the study of the final runs; record it if it is not there."""
     first = configs[0]
-    name = check_study_name(first.study + FINAL_SUFFIX)
-    if name in study_names(location):
+    if check_study_name(name) in study_names(location):
         store = ResultsStore(location)
         record = store.study(name)
         if not record.is_final:
             raise InputError(f"study {name} is a search and takes no final runs: use another results folder")
+        if record.searched_study != first.study:
+            raise InputError(f"study {name} holds runs of study {record.searched_study}: {ANOTHER_NAME}")
         if is_of_earlier_search(store, record):
             earlier = f"study {name} holds runs of an earlier search named {first.study}"
             raise InputError(f"{earlier}: delete it, or {ANOTHER_NAME}")
@@ -213,7 +237,9 @@ def _study(
         dataset=experiment.dataset,
         experiment=experiment,
         space=Space(parameters=()),
-        search=FinalRecord() if spec.has_labels else FinalRecord(metric=f"test.{spec.headline}"),
+        search=FinalRecord(
+            searched=first.study, **({} if spec.has_labels else {"metric": f"test.{spec.headline}"})
+        ),
         columns=StudySchema(
             hyperparameters=_column_types(location, configs),
             metrics=final_metrics(METHODS[experiment.method], spec, experiment.probes),

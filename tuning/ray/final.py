@@ -53,6 +53,7 @@ def final_runs(
     *,
     seeds: int = 5,
     first_seed: int | None = None,
+    epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
     results: str | Path | None = None,
     data_root: Path | None = None,
@@ -70,13 +71,14 @@ def final_runs(
 
     The runs use the whole training split, without a validation split, because nothing is selected any more.
     Runs that the store already holds are not repeated. Their study has the name of the searched one and
-    `-final`.
+    `-final`; with another number of `epochs` than in the search, such as 200, `-200-epochs-final`.
 
     Args:
         selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`; or the
             name of a study, for its best trial, or the file of a configuration.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
+        epochs: how long each run trains; by default as long as in the search.
         elsewhere: runs that another study holds, each as the hash of its experiment and its seed. They are
             left out, and are not among the rows returned.
         results: the results folder; by default that of the selected trials, else CONTRASWEEP_RESULTS or
@@ -108,6 +110,7 @@ def final_runs(
         resources,
         seeds=seeds,
         first_seed=first_seed,
+        epochs=epochs,
         elsewhere=elsewhere,
         results=results,
         data_root=data_root,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import runs_of, selected_rows
+from contrasweep.tuning.reports.final import for_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
@@ -60,7 +60,9 @@ def _tested(data: StudyData) -> Iterator[str]:
     trial, score = rows[0]["trial"], main_score(list(summarise_runs(rows)[0].scores))
     by_encoder = scores_by_seed(rows)
     encoder = next(iter(by_encoder))
-    said = f"On the test split, trial {trial} reaches {_over(by_encoder[encoder])} ({score})"
+    longer = for_epochs(data)
+    trained = f" when trained{longer}" if longer else ""
+    said = f"On the test split, trial {trial} reaches {_over(by_encoder[encoder])} ({score}){trained}"
     if UNTRAINED in by_encoder:
         untrained = by_encoder[UNTRAINED]
         said += f", against {_mean(untrained)} before training. {_added(by_encoder[encoder], untrained)}"

@@ -9,7 +9,7 @@ from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words as time_in_words
 from contrasweep.tuning.experiment.conditions import appended, in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import differences_of, selected_rows, selected_runs
+from contrasweep.tuning.reports.final import differences_of, for_epochs, selected_rows, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
@@ -71,6 +71,10 @@ def _cautions(studies: Sequence[StudyData]) -> list[str]:
         found.append(f"Not ended: {', '.join(unfinished)}.")
     runs = {data.name: _final_n(data) for data in studies}
     few = [f"{name} {n}" for name, n in runs.items() if n < FEW_SEEDS]
+    lengths = {data.name: data.final_record.experiment.epochs for data in studies if data.final_record}
+    if any(map(for_epochs, studies)) and len(set(lengths.values())) > 1:
+        each = "; ".join(f"{name} {epochs:,}" for name, epochs in lengths.items())
+        found.append(f"The final runs train for different numbers of epochs ({each}).")
     if few:
         found.append(
             f"Too few to tell the studies apart: fewer than {FEW_SEEDS} final runs ({', '.join(few)}). "

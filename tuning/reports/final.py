@@ -1,6 +1,6 @@
 """The section on final runs: test scores on fresh seeds, beside those of the untrained encoders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -12,6 +12,7 @@ from contrasweep.tuning.results.best import NOT_BEATEN, beats
 from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title, unit_note
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
+    FinalRuns,
     FinalSummary,
     largest_gain,
     main_score,
@@ -22,6 +23,7 @@ from contrasweep.tuning.results.final_runs import (
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
+from contrasweep.tuning.store import StudyRecord, final_name
 
 
 def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
@@ -49,14 +51,23 @@ def final_section(data: StudyData) -> Section | None:
     """Return the section on the final runs; None if there are none."""
     if data.final_record is None:
         return None
-    rows = _completed(data)
-    title = "Final runs"
+    rows, title = _completed(data), "Final runs"
+    others = [table for record, runs in data.other_finals for table in _others(record, runs, data)]
     if not rows:
-        return Section(title, f"None of {counted(len(data.final_rows), 'final run')} has completed.")
+        none = f"None of {counted(len(data.final_rows), 'final run')} has completed."
+        return Section(title, none, tables=others)
+    table = _means(rows, data, "Test split: mean ± sample standard deviation over fresh seeds")
+    score = main_score(score_names(summarise_runs(rows)))
+    tables = [table, *differences_of(rows, score), *others]
+    return Section(title, _said(data, rows, score), [_draw(rows, score)], tables)
+
+
+def _means(rows: Sequence[Mapping[str, Any]], data: StudyData, title: str) -> Table:
+    """Return the test scores of each configuration, then of the untrained encoders."""
     summaries = summarise_runs(rows)
     names = score_names(summaries)
-    table = Table(
-        "Test split: mean ± sample standard deviation over fresh seeds",
+    return Table(
+        title,
         ("encoder", "n", *(f"test {name.replace('_', ' ')}" for name in names)),
         [
             (
@@ -68,9 +79,23 @@ def final_section(data: StudyData) -> Section | None:
         ],
         unit_note(names),
     )
-    score = main_score(names)
-    tables = [table, *differences_of(rows, score)]
-    return Section(title, _said(data, rows, score), [_draw(rows, score)], tables)
+
+
+def _others(record: StudyRecord, runs: FinalRuns, data: StudyData) -> Iterator[Table]:
+    """Return the tables of final runs with another number of epochs; nothing before one has completed."""
+    if runs.rows:
+        yield _means(
+            runs.rows, data, f"Trained for {counted(record.experiment.epochs, 'epoch')} ({record.name})"
+        )
+        yield from differences_of(runs.rows, main_score(score_names(runs.summaries)))
+
+
+def for_epochs(data: StudyData) -> str:
+    """Return ` for N epochs` where the final runs train for another number than the search; else nothing."""
+    final = data.final_record
+    if final is None or final.name == final_name(data.name):
+        return ""
+    return f" for {counted(final.experiment.epochs, 'epoch')}"
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
@@ -112,7 +137,7 @@ def _said(data: StudyData, rows: Sequence[Mapping[str, Any]], score: str) -> str
     roles = ", ".join(_role(trial, data) for trial in dict.fromkeys(row["trial"] for row in rows))
     said = (
         f"{roles[0].upper()}{roles[1:]} on fresh seeds ({', '.join(map(str, seeds))}), trained on all "
-        "training data; the test split is read once a run."
+        f"training data{for_epochs(data)}; the test split is read once a run."
     )
     if failed:
         said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."

@@ -54,7 +54,7 @@ def _equivalent(record: StudyRecord) -> str | None:
 
 
 def _final_commands(data: StudyData) -> list[str]:
-    """Return the command of the final runs, after the one that writes the file they take, if they take one.
+    """Return the commands of the final runs, after the one that writes the file they take, if they take one.
 
     Where they take the files of several studies, only a file with this study's name is known to be its own.
     """
@@ -66,4 +66,5 @@ def _final_commands(data: StudyData) -> list[str]:
     run = (final and final.command) or usual
     files = [word for word in shlex.split(run) if word.endswith(YAML)]
     own = files if len(files) == 1 else [file for file in files if data.name in file]
-    return [*(best_command(data.name, data.results, file) for file in own[:1]), run]
+    others = [record.command for record, _ in data.other_finals if record.command]
+    return [*(best_command(data.name, data.results, file) for file in own[:1]), run, *others]

@@ -7,7 +7,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from contrasweep.tuning.files import check_folder, written_whole
-from contrasweep.tuning.results.final_runs import final_record
+from contrasweep.tuning.results.final_runs import final_records
 from contrasweep.tuning.store import ResultsStore
 
 
@@ -21,8 +21,7 @@ def write_rows(store: ResultsStore, study: str, folder: Path) -> list[Path]:
         StoreError: there is no such study.
     """
     check_folder(folder)
-    final = final_record(store, study)
-    names = [study] if final is None else [study, final.name]
+    names = [study, *(final.name for final in final_records(store, study))]
     read = {name: store.tables(name) for name in names}
     tables = {
         f"{name}-{kind}": table

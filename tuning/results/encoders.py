@@ -43,15 +43,19 @@ def stored_encoders(location: Location, study: str) -> set[str]:
     return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
 
 
-def runs_with_encoders(store: ResultsStore, searched: str) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
-    """Return the study whose encoders stand for a searched one, and the rows of its runs that have one.
+def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
+    """Return the study whose encoders stand for a given one, and the rows of its runs that have one.
 
-    These are its final runs; where none has completed, the trials whose encoders the search has kept.
+    Final runs stand for themselves; for a search, its `final_record`. Where none has completed, these are the
+    trials whose encoders the search has kept.
 
     Raises:
         InputError: no run has one.
+        StoreError: there is no such study.
     """
-    final = final_record(store, searched)
+    record = store.study(given)
+    searched = record.searched_study
+    final = record if record.is_final else final_record(store, searched)
     rows = {} if final is None else completed_rows(store, final.name)
     if final is not None and rows:
         return final.name, rows

@@ -19,7 +19,14 @@ from contrasweep.tuning.results.columns import (
 )
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
-from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
+from contrasweep.tuning.store import (
+    FINAL_SUFFIX,
+    ResultsStore,
+    StudyRecord,
+    final_name,
+    is_final_name,
+    study_names,
+)
 
 log = logging.getLogger(__name__)
 
@@ -91,19 +98,23 @@ class FinalRuns:
 
 
 def final_record(store: ResultsStore, searched: str) -> StudyRecord | None:
-    """Return the record of the final runs of a searched study; None if there are none.
+    """Return the first of `final_records`, which stand for the search; None if there are none."""
+    return next(iter(final_records(store, searched)), None)
+
+
+def final_records(store: ResultsStore, searched: str) -> list[StudyRecord]:
+    """Return the records of the final runs of a search: those of its own epochs, then the longest first.
 
     Final runs that began before the search are those of an earlier search with its name. They do not count,
     and a warning says so. Those of a search that is gone count.
     """
-    name = searched + FINAL_SUFFIX
-    record = store.study(name) if name in study_names(store.location) else None
-    if record is None or not record.is_final:
-        return None
-    if is_of_earlier_search(store, record):
+    names = [name for name in study_names(store.location) if is_final_name(name, searched)]
+    finals = [one for one in map(store.study, names) if one.is_final and one.searched_study == searched]
+    earlier = [one.name for one in finals if is_of_earlier_search(store, one)]
+    for name in earlier:
         log.warning("%s is left out: its runs are of an earlier search named %s", name, searched)
-        return None
-    return record
+    found = [one for one in finals if one.name not in earlier]
+    return sorted(found, key=lambda one: (one.name != final_name(searched), -one.experiment.epochs))
 
 
 def is_of_earlier_search(store: ResultsStore, final: StudyRecord) -> bool:

@@ -21,7 +21,7 @@ from contrasweep.tuning.results.best import beats, best_name, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
-from contrasweep.tuning.results.final_runs import FinalRuns, final_record
+from contrasweep.tuning.results.final_runs import FinalRuns, final_records
 from contrasweep.tuning.results.selection import (
     breaking_trials,
     no_best_in_words,
@@ -104,8 +104,8 @@ class TrialResults(list[TrialResult]):
 class StudyData:
     """A study as it stood at `read_at`.
 
-    `rows` and `epochs` are the store's tables; `final_rows` are the rows of its final runs; `results` is the
-    results folder, as it was given.
+    `rows` and `epochs` are the store's tables; `final_rows` are the rows of its final runs, and
+    `other_finals` are those of other numbers of epochs; `results` is the results folder, as it was given.
     """
 
     record: StudyRecord
@@ -115,6 +115,7 @@ class StudyData:
     epochs: pa.Table
     final_record: StudyRecord | None
     final_rows: Sequence[Mapping[str, Any]]
+    other_finals: Sequence[tuple[StudyRecord, FinalRuns]]
     damaged: Sequence[DamagedFile]
     results: str
 
@@ -166,9 +167,7 @@ class StudyData:
         """The final runs of the study; None if there are none."""
         if self.final_record is None:
             return None
-        rows = [dict(row) for row in self.final_rows if row["status"] == "completed"]
-        failed = sum(row["status"] == "failed" for row in self.final_rows)
-        return FinalRuns(self.final_record.name, rows, failed, held=len(rows) + failed)
+        return _held(self.final_record, self.final_rows)
 
     @property
     def name(self) -> str:
@@ -309,6 +308,13 @@ def _finite(rows: pa.Table, metric: str) -> dict[int, float]:
     return {seed: score for seed, score in pairs if score is not None and math.isfinite(score)}
 
 
+def _held(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> FinalRuns:
+    """Return the final runs of a study from all its rows."""
+    completed = [dict(row) for row in rows if row["status"] == "completed"]
+    failed = sum(row["status"] == "failed" for row in rows)
+    return FinalRuns(record.name, completed, failed, held=len(completed) + failed)
+
+
 def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> StudyData:
     """Read a study, and its final runs if there are any.
 
@@ -327,7 +333,8 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
     heartbeat = read_heartbeat(store.location, name)
     ended = heartbeat is not None and heartbeat.state == "ended"
     alive = driver_alive(heartbeat, read_at.timestamp())
-    final_runs = final_record(store, name)
+    finals = final_records(store, name)
+    first = finals[0] if finals else None
     tables = store.tables(name)
     return StudyData(
         record=record,
@@ -335,8 +342,9 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
         read_at=read_at,
         rows=tables.trials,
         epochs=tables.epochs,
-        final_record=final_runs,
-        final_rows=[] if final_runs is None else store.trials(final_runs.name).to_pylist(),
+        final_record=first,
+        final_rows=[] if first is None else store.trials(first.name).to_pylist(),
+        other_finals=[(one, _held(one, store.trials(one.name).to_pylist())) for one in finals[1:]],
         damaged=tables.damaged,
         results=store.location.uri,
     )

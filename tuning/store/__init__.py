@@ -10,16 +10,20 @@ from contrasweep.tuning.store.filesystem import (
     open_location,
 )
 from contrasweep.tuning.store.heartbeat import Heartbeat
+from contrasweep.tuning.store.naming import (
+    FINAL_SUFFIX,
+    check_new_name,
+    check_study_name,
+    final_name,
+    is_final_name,
+)
 from contrasweep.tuning.store.reader import ResultsStore
 from contrasweep.tuning.store.record import (
-    FINAL_SUFFIX,
     FinalRecord,
     SearchRecord,
     StudyRecord,
     WarmStartRecord,
     WarmTrialRecord,
-    check_new_name,
-    check_study_name,
 )
 from contrasweep.tuning.store.schema import StudySchema
 from contrasweep.tuning.store.study import save_study, study_names
@@ -46,6 +50,8 @@ __all__ = [
     "check_study_name",
     "compact",
     "end_trial",
+    "final_name",
+    "is_final_name",
     "open_location",
     "row_of",
     "save_study",

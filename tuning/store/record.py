@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
@@ -29,53 +28,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.limits import MOST
-from contrasweep.tuning.store.filesystem import StoreError
+from contrasweep.tuning.store.naming import FINAL_SUFFIX, check_study_name, is_final_name
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, Status, StudySchema
-
-MAX_NAME_LENGTH: Final = 100
-FINAL_SUFFIX: Final = "-final"
-"""The final runs of a study are a study of their own; its name is the searched study's with this suffix."""
-FILES: Final = (".yaml", ".yml", ".parquet", ".safetensors")
-"""The ends of files that commands take in place of a study."""
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-def is_study_name(name: str) -> bool:
-    """Whether a study can have this name."""
-    return len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
-
-
-def check_study_name(name: str) -> str:
-    """Return ``name`` if a study can have it.
-
-    Raises:
-        StoreError: it is too long, or has characters that a path or a partition name cannot carry.
-    """
-    if len(name) > MAX_NAME_LENGTH:
-        raise StoreError(
-            f"The study name {name!r} has {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed."
-        )
-    if not _NAME.fullmatch(name):
-        raise StoreError(
-            f"The study name {name!r} is not allowed: use letters, digits, '.', '-' and '_', "
-            "and begin with a letter or digit."
-        )
-    return name
-
-
-def check_new_name(name: str) -> str:
-    """Return ``name`` if a new study can have it.
-
-    Raises:
-        StoreError: see `check_study_name`; or commands would take it for a file.
-    """
-    check_study_name(name)
-    if name.endswith(FILES):
-        ends = ", ".join(FILES)
-        raise StoreError(
-            f"The study name {name!r} is not allowed: what ends in {ends} is a file to commands."
-        )
-    return name
 
 
 def _one_line(text: str) -> str:
@@ -251,11 +205,18 @@ class SearchRecord(BaseModel):
 
 
 class FinalRecord(BaseModel):
-    """What a study of final runs says in place of a search: the metric that its tables show first."""
+    """What a study of final runs says in place of a search.
+
+    Attributes:
+        metric: the one that its tables show first.
+        searched: the study whose configurations run; None in records of before 2026-11-27, whose names are
+            `final_name(searched)`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     metric: OneLine = "test.accuracy"
+    searched: Annotated[str, AfterValidator(check_study_name)] | None = None
 
 
 _SEARCH, _FINAL = "a search", "final runs"
@@ -264,7 +225,7 @@ KINDS: Final = (_SEARCH, _FINAL)
 
 
 def _kind(search: Any) -> str:
-    """Final runs have a metric and nothing else; a search says at least how many trials it plans."""
+    """Final runs have nothing but these fields; a search says at least how many trials it plans."""
     if isinstance(search, Mapping):
         return _FINAL if set(search) <= set(FinalRecord.model_fields) else _SEARCH
     return _FINAL if isinstance(search, FinalRecord) else _SEARCH
@@ -336,7 +297,9 @@ class StudyRecord(BaseModel):
     @property
     def searched_study(self) -> str:
         """The name of the searched study: this one, or the one whose final runs this one holds."""
-        return self.name.removesuffix(FINAL_SUFFIX) if self.is_final else self.name
+        if isinstance(self.search, FinalRecord):
+            return self.search.searched or self.name.removesuffix(FINAL_SUFFIX)
+        return self.name
 
     def with_search(self, **changes: Any) -> StudyRecord:
         """Return the record of a searched study with some fields of its search changed."""
@@ -367,6 +330,8 @@ def _disagreements(record: StudyRecord) -> Iterator[str]:
         yield from _unfit_space(record)
     elif not record.name.endswith(FINAL_SUFFIX):
         yield f"search.trials: it is missing; only final runs, named NAME{FINAL_SUFFIX}, go without"
+    elif not is_final_name(record.name, record.searched_study):
+        yield f"search.searched: given {record.searched_study!r}; its final runs have another name"
     elif record.space.names:
         yield f"space: given {', '.join(record.space.names)}; allowed: nothing, as final runs search nothing"
 

@@ -12,7 +12,8 @@ from pydantic_core import from_json
 from contrasweep.names import did_you_mean
 from contrasweep.tuning.errors import first_reason, one_line
 from contrasweep.tuning.store.filesystem import Location, StoreError
-from contrasweep.tuning.store.record import KINDS, StudyRecord, check_study_name, is_study_name
+from contrasweep.tuning.store.naming import check_study_name, is_study_name
+from contrasweep.tuning.store.record import KINDS, StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION
 from contrasweep.version import __version__
 

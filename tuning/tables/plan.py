@@ -18,7 +18,7 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
-from contrasweep.tuning.store.record import MAX_NAME_LENGTH
+from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
 

@@ -68,7 +68,7 @@ def _file(given: str) -> list[Source]:
 
 def _of_study(given: str, results: str) -> list[Source]:
     store = ResultsStore(results)
-    study, rows = runs_with_encoders(store, store.study(given).searched_study)
+    study, rows = runs_with_encoders(store, given)
     there = stored_encoders(store.location, study)
     found = []
     for trial, seed in sorted(rows):

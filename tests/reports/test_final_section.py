@@ -1,0 +1,51 @@
+"""The section of a report on final runs."""
+
+from contrasweep.tuning.reports.sections import study_sections
+from contrasweep.tuning.results.study import read_study
+from tests.reports.test_sections import by_title
+from tests.studies import Run, WrittenStudy, make_final_record, scored
+
+
+def test_longer_final_runs_have_tables_of_their_own(write_study, write_final, location, store) -> None:
+    write_study([scored([0.5, 0.7])])
+    names = ("test.accuracy", "test.untrained_accuracy")
+    record = make_final_record(
+        "demo-30-epochs-final",
+        metrics=names,
+        search={"searched": "demo"},
+        experiment={"epochs": 30},
+        command="contrasweep run demo --epochs 30",
+    )
+    runs = [
+        Run(0, seed, final=dict(zip(names, (0.9 + seed / 1000, 0.5), strict=True)), phase="final")
+        for seed in (1, 2, 3)
+    ]
+    WrittenStudy(location, record).write(*runs)
+    found = study_sections(read_study(store, "demo"))
+    assert "(accuracy) when trained for 30 epochs, against 0.5" in found[0].text
+    assert "all training data for 30 epochs; the" in by_title(read_study(store, "demo"))["Final runs"].text
+    write_final([(0.7, 0.5)] * 3)
+    data = read_study(store, "demo")
+    text, final = study_sections(data)[0].text, by_title(data)["Final runs"]
+    assert "(accuracy), against 0.5" in text
+    assert "all training data; the" in final.text
+    assert final.tables[2].title == "Trained for 30 epochs (demo-30-epochs-final)"
+    assert final.tables[2].rows[0][:3] == ("fair-cclk, trial 0", 3, "0.9020 ± 0.0010")
+    assert by_title(data)["Reproduce"].text.count("contrasweep run demo --epochs 30") == 1
+
+
+def test_final_runs_of_two_networks_are_beside_their_own_controls(write_study, store, location) -> None:
+    write_study([scored(), scored((0.5, 0.8))])
+    names = ("test.accuracy", "test.untrained_accuracy")
+    runs = [
+        Run(trial, seed, final=dict(zip(names, (score, control + seed / 1000), strict=True)), phase="final")
+        for trial, score, control in ((0, 0.78, 0.80), (1, 0.79, 0.90))
+        for seed in (1, 2, 3)
+    ]
+    WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
+    final = by_title(read_study(store, "demo"))["Final runs"]
+    # Neither beats its own; the other network's control is higher than both trained ones.
+    assert "did not beat the untrained" in final.text
+    drawn = {trace.name: [round(x, 3) for x in trace.x] for trace in final.figures[0].data}
+    assert drawn["untrained"] == [0.901, 0.902, 0.903]
+    assert drawn["untrained of trial 0"] == [0.801, 0.802, 0.803]

@@ -1,0 +1,62 @@
+"""The names of studies: which are allowed, and those of final runs."""
+
+import re
+from typing import Final
+
+from contrasweep.tuning.store.filesystem import StoreError
+
+MAX_NAME_LENGTH: Final = 100
+FINAL_SUFFIX: Final = "-final"
+"""The final runs of a study are a study of their own; its name ends so (`final_name`)."""
+FILES: Final = (".yaml", ".yml", ".parquet", ".safetensors")
+"""The ends of files that commands take in place of a study."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def final_name(searched: str, epochs: int | None = None) -> str:
+    """Return the name of the study of a search's final runs; `epochs` if not those of the search."""
+    return f"{searched}{'' if epochs is None else f'-{epochs}-epochs'}{FINAL_SUFFIX}"
+
+
+def is_final_name(name: str, searched: str) -> bool:
+    """Whether `final_name` gives this name to final runs of a search."""
+    rest = name.removeprefix(searched)
+    return rest != name and re.fullmatch(rf"(-[1-9]\d*-epochs)?{FINAL_SUFFIX}", rest) is not None
+
+
+def is_study_name(name: str) -> bool:
+    """Whether a study can have this name."""
+    return len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
+
+
+def check_study_name(name: str) -> str:
+    """Return ``name`` if a study can have it.
+
+    Raises:
+        StoreError: it is too long, or has characters that a path or a partition name cannot carry.
+    """
+    if len(name) > MAX_NAME_LENGTH:
+        raise StoreError(
+            f"The study name {name!r} has {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed."
+        )
+    if not _NAME.fullmatch(name):
+        raise StoreError(
+            f"The study name {name!r} is not allowed: use letters, digits, '.', '-' and '_', "
+            "and begin with a letter or digit."
+        )
+    return name
+
+
+def check_new_name(name: str) -> str:
+    """Return ``name`` if a new study can have it.
+
+    Raises:
+        StoreError: see `check_study_name`; or commands would take it for a file.
+    """
+    check_study_name(name)
+    if name.endswith(FILES):
+        ends = ", ".join(FILES)
+        raise StoreError(
+            f"The study name {name!r} is not allowed: what ends in {ends} is a file to commands."
+        )
+    return name
