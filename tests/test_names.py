@@ -10,9 +10,9 @@ from contrasweep.names import LISTED_BY, MOST_LISTED, counted, did_you_mean, few
 from contrasweep.other_words import NOT_OFFERED, OTHER_WORDS
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.experiment import Experiment, setting_names
+from contrasweep.tuning.experiment.schedulers import SCHEDULERS
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.options import SweepOptions
-from contrasweep.tuning.planning.request import SCHEDULERS
 from contrasweep.tuning.search import SAMPLERS
 from contrasweep.tuning.training.devices import DEVICES
 

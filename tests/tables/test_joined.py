@@ -8,7 +8,7 @@ import pytest
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import joined, replaced_rows, saved_before, saved_seeds
+from contrasweep.tuning.tables.joined import counting, joined, replaced_rows, saved_before, saved_seeds
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import RunValue, TableResults, save_results
 from tests.tables.stored import score, store_runs
@@ -88,6 +88,19 @@ def test_what_is_known_of_a_cell_are_the_seeds_that_ran_with_its_settings(tmp_pa
     assert saved_seeds(planned, None) == saved_seeds(replace(planned, tuned=True), saved) == {}
     assert replaced_rows(planned, replace(saved, cells={**saved.cells, key: changed})) == ["InfoNCE"]
     assert replaced_rows(planned, saved) == replaced_rows(planned, None) == []
+
+
+def test_saved_runs_of_other_settings_are_neither_shown_nor_judged(tmp_path: Path) -> None:
+    planned, saved = made(tmp_path / "one", range(3, 4)), made(tmp_path / "other", range(1, 3))
+    planned, key = replace(planned, values=()), ("infonce", "acc")
+    changed = replace(saved.cells[key], settings={**saved.cells[key].settings, "epochs": 7})
+    saved = replace(saved, cells={**saved.cells, key: changed})
+    shown = joined(planned, counting(planned, saved))
+    assert {v.row for v in shown.values if v.column == "acc"} == {"fair-cclk", "fair-infonce"}
+    assert shown.gaps[key] == "0 of 3 runs done"
+    assert key in {(v.row, v.column) for v in joined(planned, saved).values}, "the file keeps them"
+    tuned = replace(planned, tuned=True)
+    assert counting(tuned, saved) is saved
 
 
 def test_what_went_wrong_is_still_told(tmp_path: Path) -> None:

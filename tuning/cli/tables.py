@@ -200,10 +200,12 @@ def table(
         # Another command may have added to the file meanwhile: it is read again.
         saved = saved_before(found, save)
         found = collect(plan, stored, data_root)
-    found = joined(found, saved)
+    kept, found = joined(found, saved), joined(found, counting(found, saved))
     # Claims may read other tables of the same form, stored or saved.
-    others = collect_others(plan, stored, data_root)
-    others = {name: joined(other, saved_before(other, save)) for name, other in others.items()}
+    others = {
+        name: joined(other, counting(other, saved_before(other, save)))
+        for name, other in collect_others(plan, stored, data_root).items()
+    }
     verdicts = judge_all(found, others)
     _write(found, verdicts, format_, output, json)
     if told := not_beaten(found):
@@ -212,7 +214,7 @@ def table(
         warn(f"{study}: {why}")
     _refuse_nothing(plan, found, run)
     if save is not None:
-        _save(found, saved, save)
+        _save(kept, saved, save)
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_rank
 from contrasweep.tuning.limits import check_count
 
 USUAL_ETA: Final = 3
@@ -54,7 +55,7 @@ class Halving:
         return tuple(found)
 
 
-def check_halving(halving: Halving, scheduler: str, epochs: int) -> None:
+def check_halving(halving: Halving, scheduler: Scheduler, epochs: int) -> None:
     """Refuse rules that the scheduler does not have, or that let every trial run to its end.
 
     Raises:
@@ -63,7 +64,7 @@ def check_halving(halving: Halving, scheduler: str, epochs: int) -> None:
     """
     if halving.is_usual:
         return
-    if "asha" not in scheduler:
+    if not stops_by_rank(scheduler):
         raise InputError(f"--eta and --grace go with --scheduler asha or asha+curves, given {scheduler}")
     if halving.grace is not None and halving.grace >= epochs:
         raise InputError(

@@ -12,6 +12,7 @@ from contrasweep.names import counted
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.schedulers import stops_by_curves, stops_by_rank
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
@@ -90,8 +91,8 @@ class SweepPlan:
         """The epochs after which the scheduler compares trials; empty where it does not."""
         scheduler, epochs = self.search.scheduler, self.experiment.epochs
         warmup = self.experiment.schedule.warmup_epochs
-        ranked = self.halving.rungs(epochs, warmup) if "asha" in scheduler else ()
-        modelled = looks(epochs, warmup) if "curves" in scheduler else ()
+        ranked = self.halving.rungs(epochs, warmup) if stops_by_rank(scheduler) else ()
+        modelled = looks(epochs, warmup) if stops_by_curves(scheduler) else ()
         return tuple(sorted({*ranked, *modelled}))
 
     def with_search(self, **changes: Any) -> "SweepPlan":

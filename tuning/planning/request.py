@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any
 
 from contrasweep.names import names_in
 from contrasweep.search_spaces import Space, SpaceError
@@ -12,6 +12,12 @@ from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_ME
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.experiment.conditions import Condition, metrics_named
+from contrasweep.tuning.experiment.schedulers import (
+    USUAL_SCHEDULER,
+    Scheduler,
+    check_scheduler,
+    stops_by_curves,
+)
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
 from contrasweep.tuning.methods.metrics import (
     VALIDATION,
@@ -27,15 +33,12 @@ from contrasweep.tuning.planning.rules import SearchRules
 from contrasweep.tuning.planning.settings import known_experiment
 from contrasweep.tuning.planning.spaces import check_names, in_own_type, preset_beside, space_of
 
-Scheduler = Literal["asha", "curves", "asha+curves", "none"]
 DEFAULT_TRIALS = 24
-USUAL_SCHEDULER: Scheduler = "asha"
 MANY_AT_ONCE = 4
 """With more trials at once, the model of curves stops trials too: docs/peers.md, "Both schedulers"."""
 KEEP = "--keep"
 MOST_OF_DATASET = 40
 """So many characters of a dataset's name stand in the default name of a study."""
-SCHEDULERS: tuple[Scheduler, ...] = get_args(Scheduler)
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,13 @@ def check_request(
     """
     check_names(method, dataset)
     sampler = _usual_sampler(rules.metric, rules.asha_metric) if rules.sampler is None else rules.sampler
-    scheduler = USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler
     metric, keep, space = rules.metric, rules.keep or (), rules.space
     for what, count in (("trials", rules.trials), ("seeds", rules.seeds), ("epochs", rules.epochs)):
         check_count(what, count)
     check_count("grid-points", rules.grid_points, least=2, most=MOST_LEVELS)
     if rules.seed is not None:
         check_seed("seed", rules.seed)
-    check_scheduler(scheduler)
+    scheduler = check_scheduler(USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler)
     check_sampler(sampler)
     asked = rules.settings()
     given = {**asked, **implied_settings((metric, rules.asha_metric, *metrics_named(keep, KEEP)), asked)}
@@ -100,7 +102,7 @@ def check_request(
         return left, known_experiment(method, dataset, everywhere, space=left)
 
     remaining, settings = every_fault(settled, given)
-    if "curves" in scheduler:
+    if stops_by_curves(scheduler):
         _check_curves(metric, scheduler)
     if rules.asha_metric is not None:
         _check_asha_metric(rules.asha_metric, sampler, scheduler)
@@ -126,18 +128,6 @@ def usual_scheduler(sampler: str, metrics: Sequence[str], concurrency: int) -> S
 def _usual_sampler(metric: str | None, asha_metric: str | None) -> str:
     """Return the sampler of a search where none is given: `curves` learns from the scores of one metric."""
     return "curves" if asha_metric is None and (metric is None or len(names_in(metric)) == 1) else "tpe"
-
-
-def check_scheduler(name: str) -> Scheduler:
-    """Return the scheduler of a name.
-
-    Raises:
-        InputError: there is none; the message gives the nearest name.
-    """
-    found = next((one for one in SCHEDULERS if one == name), None)
-    if found is None:
-        raise unknown_name("scheduler", name, SCHEDULERS)
-    return found
 
 
 def _check_curves(metric: str | None, scheduler: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 
+from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_curves, stops_by_rank
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
 from contrasweep.tuning.search import PastTrial, SearchStudy
 from contrasweep.tuning.search.looks import looks
@@ -161,8 +161,8 @@ def scheduler_of(
     """
     if name == "none":
         return InOrder(again)
-    curves = ByCurves(study, looks(epochs, warmup), again) if "curves" in name else None
-    if curves is not None and "asha" not in name:
+    curves = ByCurves(study, looks(epochs, warmup), again) if stops_by_curves(name) else None
+    if curves is not None and not stops_by_rank(name):
         return curves
     return ResumableASHA(
         epochs,

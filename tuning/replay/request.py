@@ -6,9 +6,10 @@ from typing import Final
 from contrasweep.names import names_in
 from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, refuse_repeats
+from contrasweep.tuning.experiment.schedulers import Scheduler, check_scheduler, stops_by_rank
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.halving import Halving
-from contrasweep.tuning.planning.request import Scheduler, check_sampler, check_scheduler
+from contrasweep.tuning.planning.request import check_sampler
 
 RULES: Final = ("eta", "grace")
 
@@ -87,7 +88,7 @@ def _ruled(text: str) -> tuple[Scheduler, str, Halving]:
     numbers: dict[str, int] = {}
     for rule in rules:
         key, _, number = rule.partition("=")
-        if "asha" not in name or key not in RULES or key in numbers or not number.isdecimal():
+        if not stops_by_rank(name) or key not in RULES or key in numbers or not number.isdecimal():
             raise InputError(
                 f"--schedulers {text}: given {rule!r}; allowed: asha or asha+curves, with eta=N and "
                 "grace=EPOCHS behind colons, each once, as in asha:eta=4:grace=2"

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.experiment.schedulers import Scheduler
 from contrasweep.tuning.planning.halving import Halving, check_halving
-from contrasweep.tuning.planning.request import Scheduler
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
 from contrasweep.tuning.ray.scheduler import InOrder, scheduler_of
 from contrasweep.tuning.replay.comparison import SearchOf

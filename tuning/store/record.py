@@ -27,6 +27,7 @@ from contrasweep.search_spaces import WHOLE_NUMBERS, Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.conditions import Condition
+from contrasweep.tuning.experiment.schedulers import USUAL_SCHEDULER, Scheduler
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store.naming import FINAL_SUFFIX, check_study_name, is_final_name
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, Status, StudySchema
@@ -162,7 +163,7 @@ class SearchRecord(BaseModel):
     metric: OneLine
     sampler: OneLine = "tpe"
     grid_points: Annotated[Count, Field(ge=2)] | None = None
-    scheduler: Literal["asha", "curves", "asha+curves", "none"] = "asha"
+    scheduler: Scheduler = USUAL_SCHEDULER
     asha_metric: OneLine | None = None
     rung_metric: OneLine | None = None
     eta: Annotated[Count, Field(ge=2)] = 3

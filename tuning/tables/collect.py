@@ -17,9 +17,9 @@ from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment import Experiment, flat_settings, identities
+from contrasweep.tuning.experiment.schedulers import USUAL_SCHEDULER
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.request import USUAL_SCHEDULER
 from contrasweep.tuning.planning.spaces import space_of
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import rule_in_words

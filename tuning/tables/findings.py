@@ -12,7 +12,7 @@ from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import smallest_difference
 from contrasweep.tuning.tables.scoreboard import Line, compared_cells
 from contrasweep.tuning.tables.standings import FORMS, PAPER, Found, Judged, Outcome, Standing, columns_of
-from contrasweep.tuning.tables.verdict_text import p_text
+from contrasweep.tuning.tables.verdict_text import BOUND, bound_is_ours, p_text
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,10 @@ def _grounds(stand: Standing, found: Found) -> str:
         parts.append(f"against it: {few(verdict.against, 1)}")
     if stand.outcome == "confirmed" and not stand.confirmed_by_holm:
         parts.append("not after Holm")
+    if bound_is_ours(stand.claim):
+        parts.append(BOUND)
     if verdict.status == "inert":
-        parts.append("no row that it reads differs from its untrained encoder")
+        parts.append("no row that it reads is shown to differ from its untrained encoder")
     elif stand.outcome == "confirmed" and verdict.p is not None:
         moved = _moved(found.results, columns_of(found.results.table, stand.claim))
         if not all(moved):

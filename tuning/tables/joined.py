@@ -27,19 +27,22 @@ def saved_before(planned: TableResults, folder: Path | None) -> TableResults | N
 
 
 def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int | None]]:
-    """Return the seeds of each planned cell that were saved before and count as done."""
-    known = counting(planned, saved)
+    """Return the seeds of each planned cell that were saved before and count as done.
+
+    A searched row is of the search in its own results folder, so none of its runs is done.
+    """
+    known = None if planned.tuned else counting(planned, saved)
     runs = {} if known is None else by_cell(known.values)
     return {key: frozenset(own) for key, own in runs.items()}
 
 
 def counting(planned: TableResults, saved: TableResults | None) -> TableResults | None:
-    """Return what was saved before without the runs that the plan makes again, those of other settings.
+    """Return what was saved before without the runs of other settings, which the plan makes again.
 
-    A searched row is of the search in its own results folder, so none of its runs counts.
+    The saved runs of searched rows all count: what their searches found is not compared with the plan.
     """
     if saved is None or planned.tuned:
-        return None
+        return saved
     alike = {
         key for key, cell in planned.cells.items() if key in saved.cells and _same(cell, saved.cells[key])
     }

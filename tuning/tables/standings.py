@@ -35,7 +35,7 @@ OUTCOMES: Final[Mapping[Outcome, str]] = {
     "contradicted": "a comparison of the claim is contradicted",
     "equal": "the difference is smaller than the margin",
     "undecided": "the runs neither support nor contradict it",
-    "inert": "no row of the claim differs from its untrained encoder",
+    "inert": "no row of the claim is shown to differ from its untrained encoder",
     "elsewhere": "judged only in a quick or searched form, or on other data",
     "not run yet": "we have the data but have not run it",
     "data missing": "no stored run has read its data",

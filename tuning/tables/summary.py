@@ -79,4 +79,4 @@ def _inert(stands: Sequence[Standing]) -> str:
         cell.settings.get("epochs") for one in found if one is not None for cell in one.results.cells.values()
     }
     after = f"after {lengths.pop()} epochs, " if len(lengths) == 1 and None not in lengths else ""
-    return f" ({after}no row that they read differs from its untrained encoder)"
+    return f" ({after}no row that they read is shown to differ from its untrained encoder)"

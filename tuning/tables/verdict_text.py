@@ -1,14 +1,20 @@
 """Verdicts as text and as plain data, without the table that they are about."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from contrasweep.names import counted, few
+from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.tables.evidence import Judged
 from contrasweep.tuning.tables.verdict import Verdict
+
+BOUND: Final = "the bound is ours"
+_BOUNDED: Final = re.compile(r"\b(similar|flat|linear_in_x|quadratic_in_x)\(")
+"""The functions of checks whose bounds we chose (tables/functions.py)."""
 
 
 def verdicts_markdown(verdicts: Sequence[Verdict]) -> str:
@@ -66,7 +72,7 @@ def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:
     seeds = "" if verdict.seeds is None else f"n = {verdict.seeds}"
     if verdict.seeds is None and verdict.status in ("holds", "contradicted"):
         seeds = "facts of the data"
-    bound = "the bound is ours" if claim.threshold_chosen_here else ""
+    bound = BOUND if bound_is_ours(claim) else ""
     text = f"{verdict.shown_in}: {claim.text}" if verdict.shown_in else claim.text
     remarks = "; ".join(filter(None, [place, _findings(verdict), seeds, verdict.note, bound]))
     return text, printed, verdict.status, remarks
@@ -83,6 +89,11 @@ def _findings(verdict: Verdict) -> str:
     p = "" if verdict.p is None else f"p {p_text(verdict.p)}"
     chance = "" if verdict.chance is None else f"{100 * verdict.chance:.0f} % by chance"
     return "; ".join(filter(None, [text, against, p, chance]))
+
+
+def bound_is_ours(claim: Claim) -> bool:
+    """Whether the paper only says `similar`, `flat` or the like, so that we chose what is near enough."""
+    return claim.threshold_chosen_here or _BOUNDED.search(claim.check or "") is not None
 
 
 def p_text(p: float) -> str:
