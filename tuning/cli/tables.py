@@ -161,7 +161,7 @@ def table(
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.joined import joined, replaced_rows, saved_before, saved_seeds
+    from contrasweep.tuning.tables.joined import counting, joined, replaced_rows, saved_before, saved_seeds
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
     from contrasweep.tuning.tables.results import TableResults
