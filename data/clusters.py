@@ -9,6 +9,7 @@ gives the same clusters again on the same device.
 """
 
 import math
+import random
 
 import torch
 from torch import Tensor
@@ -88,8 +89,11 @@ def label_clusters(labels: Tensor) -> Tensor:
 
 
 def _scikit_kmeans(features: Tensor, clusters: int, seed: int, starts: int, iterations: int) -> Tensor:
+    # A library that scikit-learn imports draws from this generator as it is imported.
+    state = random.getstate()
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
+    random.setstate(state)
     settings = {"n_clusters": clusters, "n_init": starts, "random_state": named_seed("k-means", seed) % 2**32}
     if len(features) > _MINI_BATCH_ABOVE:
         algorithm = MiniBatchKMeans(**settings)

@@ -1,3 +1,7 @@
+import random
+import sys
+from types import ModuleType
+
 import pytest
 import torch
 
@@ -10,6 +14,22 @@ def _blobs() -> tuple[torch.Tensor, torch.Tensor]:
     truth = torch.arange(300) % 3
     centres = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     return centres[truth] + 0.5 * torch.randn(300, 2, generator=generator), truth
+
+
+def test_the_global_generator_is_untouched_by_what_scikit_learn_imports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import sklearn.cluster as real
+
+    class Drawing(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            random.random()
+            return getattr(real, name)
+
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", Drawing("sklearn.cluster"))
+    before = random.getstate()
+    kmeans_clusters(_blobs()[0], 3, seed=0)
+    assert random.getstate() == before
 
 
 def test_separate_groups_are_found() -> None:

@@ -88,11 +88,21 @@ def test_a_seed_that_completed_keeps_its_encoder_until_the_failed_one_is_tried_a
     assert len(rows) == 4
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_final_runs_keep_snapshots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with without_ray():
         run_sweep(tiny_plan(tmp_path, trials=1))
     best = best_trials(ResultsStore(tmp_path), "small")[0]
     final_runs(best, seeds=1, concurrency=1, snapshots=1)
+    assert torch.get_num_threads() == 2, "a notebook goes on in this process"
     (folder,) = (tmp_path / "exports" / "small-final").glob("*")
     names = [f"epoch-{epoch:05d}.safetensors" for epoch in range(1, EPOCHS + 1)]
     assert sorted(path.name for path in folder.glob("*")) == ["encoder.safetensors", *names]

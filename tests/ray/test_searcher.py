@@ -118,6 +118,24 @@ def test_endings_reach_optuna_and_the_store(searcher: StoreSearcher, tmp_path: P
     assert dict(searcher.progress().counts) == {"completed": 1, "stopped": 1, "failed": 2}
 
 
+def test_a_trial_whose_worker_died_after_it_recorded_the_end_has_completed(
+    searcher: StoreSearcher, tmp_path: Path
+) -> None:
+    request = searcher.suggest("a")["request"]
+    searcher.on_trial_start("a")
+    trial, before = Trial(request, DataCache()), {}
+    report = trial.advance()
+    while not report.finished:
+        before = result(report.epoch, 0.5, **{f"metrics/{name}": x for name, x in report.metrics.items()})
+        report = trial.advance()
+    searcher.on_trial_complete("a", before, error=True)
+    (told,) = searcher.study.trials
+    assert (told.state, told.value) == (TrialState.COMPLETE, report.metrics["val.accuracy"])
+    assert told.intermediate_values[EPOCHS] == report.metrics["val.ridge_accuracy"]
+    assert searcher.progress().best == (0, report.metrics["val.accuracy"])
+    assert [path.name for path in (tmp_path / "exports").rglob("*.safetensors")] == ["encoder.safetensors"]
+
+
 def test_the_best_is_the_one_that_the_selection_names(searcher: StoreSearcher) -> None:
     """No score of an epoch counts, of the cheap metric or not: the final score of completed trials does."""
     searcher.suggest("a")

@@ -11,6 +11,7 @@ from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreError
 from contrasweep.tuning.store import heartbeat as heartbeat_module
 from contrasweep.tuning.store.filesystem import Retry
 from contrasweep.tuning.store.heartbeat import STALE_SECONDS, HeartbeatRecord, driver_alive, read_heartbeat
+from contrasweep.tuning.store.removal import delete_record
 
 
 def beat_of(pid: int, machine: str | None, time: float = 1000.0, state: str = "running") -> HeartbeatRecord:
@@ -108,6 +109,21 @@ def test_a_driver_that_was_silent_too_long_learns_that_it_was_replaced(location,
             assert not second.superseded
     # The first one left last, and did not claim the end of a study that is no longer its own.
     assert read_heartbeat(location, "digits-1").driver == second._driver
+
+
+def test_a_driver_that_was_silent_while_its_study_was_deleted_stops(location, record, caplog):
+    with Heartbeat(location, record.name, interval=3600) as driver:
+        delete_record(location, record.name)
+        driver.beat()
+        assert not driver.in_charge()
+    assert f"Study {record.name} was deleted." in caplog.text
+    assert location.files("studies") == [], "it leaves nothing behind"
+
+
+def test_a_results_folder_that_is_away_for_a_moment_is_not_a_deleted_study(location, record):
+    with Heartbeat(location, record.name, interval=3600) as driver:
+        location.delete_folder("studies")
+        assert driver.in_charge()
 
 
 def test_a_damaged_heartbeat_counts_as_none(location, record, caplog):

@@ -90,6 +90,14 @@ def test_a_tensor_that_starts_at_zero_never_moves_unless_excluded(gradient: floa
     assert torch.equal(_after_one_step(True, (3,), gradient), torch.full((3,), -gradient))
 
 
+@pytest.mark.parametrize("gradient", [1e-24, 1e-30, 1e-45])
+def test_a_gradient_whose_norm_is_too_small_for_its_type_moves_nothing(gradient: float) -> None:
+    parameter = nn.Parameter(torch.ones(10, 10))
+    parameter.grad = torch.full((10, 10), gradient)
+    LARS([parameter], 0.1, weight_decay=0.0).step()
+    assert torch.equal(parameter.detach(), torch.ones(10, 10))
+
+
 def test_a_gradient_of_nan_is_not_hidden() -> None:
     parameter = nn.Parameter(torch.ones(2, 2))
     parameter.grad = torch.tensor([[1.0, math.nan], [0.0, 0.0]])

@@ -8,7 +8,14 @@ from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.planning.gpu_errors import refuse_result
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.planning.trial import (
+    DataCache,
+    Trial,
+    TrialReport,
+    TrialRequest,
+    completed_report,
+    end_from_outside,
+)
 from contrasweep.tuning.statistics import Summary, summarise
 from contrasweep.tuning.store.schema import Status
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
@@ -139,6 +146,12 @@ def mean_report(reports: Sequence[TrialReport]) -> TrialReport:
         finished=reports[0].finished,
         std={name: found.std for name, found in whole.items() if found.std is not None},
     )
+
+
+def all_completed(request: TrialRequest) -> TrialReport | None:
+    """Return the last report of a trial all of whose seeds the store holds as completed; None of others."""
+    reports = [report for one in request.replicates() if (report := completed_report(one)) is not None]
+    return mean_report(reports) if len(reports) == request.seeds else None
 
 
 def end_all(request: TrialRequest, status: Status, **details: Any) -> Status:

@@ -148,6 +148,16 @@ class TrialReport:
     warned: tuple[Warned, ...] = ()
 
 
+def completed_report(request: TrialRequest) -> TrialReport | None:
+    """Return the last report of a run that the store holds as completed; None of any other."""
+    row = row_of(request.location, request.study, request.trial, request.experiment.seed)
+    if row is None or row["status"] != "completed":
+        return None
+    scores = ((name, value) for name, value in row.items() if value is not None)
+    metrics = {name.removeprefix("metric."): value for name, value in scores if name.startswith("metric.")}
+    return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
+
+
 def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> Status:
     """Record the end of a trial that cannot record it itself: the scheduler stopped it, or its worker died.
 
@@ -283,26 +293,15 @@ class Trial:
         except StoreUnavailable:
             raise
         except Exception:
-            held = self._completed_before()
+            held = completed_report(request)
             if held is None:
                 raise
+            self._ended = True
             return held
         self._state = state
         self._events = TrialEvents(request.events_folder, resumed_from=done)
         self._events.session_start(request.values, group=request.events_group)
         return None
-
-    def _completed_before(self) -> TrialReport | None:
-        request = self._request
-        row = row_of(request.location, request.study, request.trial, request.experiment.seed)
-        if row is None or row["status"] != "completed":
-            return None
-        scores = ((name, value) for name, value in row.items() if value is not None)
-        metrics = {
-            name.removeprefix("metric."): value for name, value in scores if name.startswith("metric.")
-        }
-        self._ended = True
-        return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
 
     def _begin(self) -> Iterator[EpochRecord]:
         request = self._request

@@ -153,7 +153,9 @@ def _run_missing(
     for _ in _run_all(missing, at_once, tracker, lambda stage=None: show(tracker.progress(stage))):
         show(tracker.progress())
         if not heartbeat.in_charge():
-            raise SweepStopped(f"the final runs {study} stopped: another driver has taken them over")
+            raise SweepStopped(
+                f"the final runs {study} stopped: another driver has taken them over, or they were deleted"
+            )
     return len(missing)
 
 
@@ -283,20 +285,25 @@ def _run_all(
 def _run_here(
     requests: Sequence[TrialRequest], tracker: RunsTracker, show: Callable[..., object]
 ) -> Iterator[None]:
-    with warning_once():
-        for request in requests:
-            run = name_of(request)
-            tracker.begin(run, request.experiment.epochs)
-            tracker.start(run)
+    threads = torch.get_num_threads()
+    try:
+        with warning_once():
+            for request in requests:
+                run = name_of(request)
+                tracker.begin(run, request.experiment.epochs)
+                tracker.start(run)
 
-            def tell(epoch: int, run: str = run) -> None:
-                tracker.report(run, epoch)
+                def tell(epoch: int, run: str = run) -> None:
+                    tracker.report(run, epoch)
+                    show()
+
                 show()
-
-            show()
-            run_one(request, tell)
-            tracker.end(run)
-            yield
+                run_one(request, tell)
+                tracker.end(run)
+                yield
+    finally:
+        # A notebook goes on in this process.
+        torch.set_num_threads(threads)
 
 
 def _take(board: Any, tracker: RunsTracker, warn: WarnOnce) -> None:

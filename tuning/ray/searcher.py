@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from ray.tune.search import Searcher
+from ray.tune.utils import flatten_dict
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd, Reason
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.seeds import end_all
+from contrasweep.tuning.planning.seeds import all_completed, end_all
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.alive import what_is_silent
+from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
@@ -223,7 +225,7 @@ class StoreSearcher(Searcher):
         self._learn(request, result)
         cause = self._cause(trial_id, self._earlier_failures[request.trial]) if error else None
         try:
-            status = self._end(request, result, cause)
+            status, result = self._end(request, result, cause)
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
@@ -247,20 +249,28 @@ class StoreSearcher(Searcher):
         self._waiting.insert(0, Proposal(request.trial, request.values))
         return True
 
-    def _end(self, request: TrialRequest, result: Mapping[str, Any], cause: str | None) -> str:
-        """Tell Optuna and the store how a trial ended; return its status."""
+    def _end(
+        self, request: TrialRequest, result: Mapping[str, Any], cause: str | None
+    ) -> tuple[str, Mapping[str, Any]]:
+        """Tell Optuna and the store how a trial ended; return its status and its last result."""
         if cause is not None:
-            self.study.fail(request.trial)
-            return end_all(request, "failed", error=cause, since=self._since)
+            status = end_all(request, "failed", error=cause, since=self._since)
+            # The worker may have died after it recorded the end, and before Tune took its last result.
+            report = all_completed(request) if status == "completed" else None
+            if report is None:
+                self.study.fail(request.trial)
+                return status, result
+            result = flatten_dict(report_of(report, self._plan.rung_metric))
+            self._learn(request, result)
         if result.get("error") is not None:
             self.study.fail(request.trial)
-            return "failed"
+            return "failed", result
         if result.get("finished"):
             self.study.complete(request.trial, self._values(result), self._violations(result, "completed"))
-            return "completed"
+            return "completed", result
         self.study.prune(request.trial, self._violations(result, "stopped"))
         reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-        return end_all(request, "stopped", rung=max(reached, default=None), since=self._since)
+        return end_all(request, "stopped", rung=max(reached, default=None), since=self._since), result
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
         """Return the merits of the metrics of a result, of which the larger is always better."""
@@ -297,7 +307,7 @@ class StoreSearcher(Searcher):
 
     def _must_stop(self) -> bool:
         if self.stopped_by is None and not self._in_charge():
-            self.stopped_by = "another driver has taken the study over"
+            self.stopped_by = "another driver has taken the study over, or it was deleted"
         return self.stopped_by is not None
 
     def save(self, checkpoint_path: str) -> None:

@@ -175,6 +175,11 @@ class Location:
         """
         return self._call("listing", folder, lambda path: _entries(self.filesystem, path, below), FOLDER)
 
+    def is_folder(self, relative: str) -> bool:
+        """Whether a folder is there; an object store has none without files."""
+        info = self._call("listing", relative, self.filesystem.get_file_info)
+        return bool(info.type == fs.FileType.Directory)
+
     def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
         """Return the files among the ``entries`` of a folder."""
         return [info for info in self.entries(folder, below=below) if info.type == fs.FileType.File]

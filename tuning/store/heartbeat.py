@@ -112,17 +112,19 @@ class Heartbeat:
         self._now = now
         self._driver = uuid.uuid4().hex
         self._left = threading.Event()
+        self._recorded = False
         self.superseded = False
-        """Whether another driver took over the study after this one missed its beats; this one must stop."""
+        """Whether this driver must stop: it missed its beats, and another one took the study over, or it was
+        deleted."""
         self._thread = threading.Thread(target=self._beat_until_left, name=f"heartbeat-{study}", daemon=True)
 
     def beat(self) -> None:
-        """Write one beat, unless another driver has taken over the study."""
+        """Write one beat, unless another driver has taken over the study, or it was deleted."""
         if self.holds():
             self._write("running")
 
     def holds(self) -> bool:
-        """Whether the store still names this driver as the study's driver.
+        """Whether the store still has the study, and names no other driver.
 
         Raises:
             OSError: the store cannot be read.
@@ -132,7 +134,16 @@ class Heartbeat:
             if not self.superseded:
                 log.error("Process %d on %s has taken over study %s.", current.pid, current.host, self._study)
             self.superseded = True
+        if current is None and self._recorded and not self._is_recorded():
+            if not self.superseded:
+                log.error("Study %s was deleted.", self._study)
+            self.superseded = True
         return not self.superseded
+
+    def _is_recorded(self) -> bool:
+        """Whether the study's record is there; also where the whole folder is away for a moment."""
+        names = {info.base_name for info in self._location.files("studies")}
+        return f"{self._study}.json" in names or not self._location.is_folder("studies")
 
     def in_charge(self) -> bool:
         """Whether the driver may go on. A store that is away for a moment does not stop it."""
@@ -148,6 +159,7 @@ class Heartbeat:
                 f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
+        self._recorded = f"{self._study}.json" in {info.base_name for info in self._location.files("studies")}
         self._write("running")
         _beating[self._driver] = self
         self._thread.start()

@@ -127,8 +127,9 @@ def _at_own_rates(parameters: list[Tensor], decay: float, trust: float) -> list[
     rates = trust * norms / (gradient_norms + decay * norms)
     steps = list(torch._foreach_mul(parameters, decay))
     torch._foreach_add_(steps, gradients)
-    # 0 / 0: a zero tensor without gradient stays where it is.
-    torch._foreach_mul_(steps, torch.nan_to_num(rates, nan=0.0).unbind())
+    # 0 / 0: a zero tensor without gradient stays where it is; so does one whose gradient has a norm of 0 in
+    # float32 because its entries are tiny.
+    torch._foreach_mul_(steps, torch.nan_to_num(rates, nan=0.0, posinf=0.0).unbind())
     return steps
 
 
