@@ -28,7 +28,7 @@ from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES
 from contrasweep.data.spec import DatasetFamily
-from contrasweep.data.splits import ValidationSplit, held_out_rows, with_subset
+from contrasweep.data.splits import CUT, ValidationSplit, held_out_rows, with_subset
 from contrasweep.data.streaming import Placement
 from contrasweep.data.transductive import TransductiveData, TransductiveFamily, hold_out
 from contrasweep.names import few, unknown
@@ -39,6 +39,9 @@ log = logging.getLogger(__name__)
 PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
 Family = DatasetFamily | TransductiveFamily
+
+_SAME_IMAGES = ("size", "colour")
+"""The options of own images that show the same images in another way."""
 
 
 def _completed(family: Family, *, of_plugin: bool = False) -> Family:
@@ -110,6 +113,32 @@ def scored_dataset(name: str) -> str:
     return family.full_name(
         {key: one for key, one in options.items() if not family.options[key].of_condition}
     )
+
+
+def normal_name(name: str) -> str:
+    """Return the one spelling of a dataset's name: options in their order, none with its default.
+
+    Raises:
+        ValueError: see `dataset_spec`.
+    """
+    family, options = parse_dataset(name)
+    return family.full_name(options)
+
+
+def cut_other_test_images(name: str, other: str, root: Path | None = None) -> bool:
+    """Whether the test images that one name cuts off may be training images of another name of the family.
+
+    This is so if there is no test split and an option decides which images are cut off, as `labels` does.
+
+    Raises:
+        ValueError: see `dataset_spec`.
+        DatasetMissing: see `dataset_spec`.
+    """
+    (family, options), (its_family, others) = parse_dataset(name), parse_dataset(other)
+    if family is not its_family or CUT not in family.describe(data_root(root), options).summary:
+        return False
+    changed = {key for key, value in options.items() if value != others[key]}
+    return any(key not in _SAME_IMAGES and not family.options[key].of_condition for key in changed)
 
 
 def known_datasets(root: Path | None = None) -> list[DatasetFacts]:

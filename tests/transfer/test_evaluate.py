@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 from contrasweep.models import build_encoder, encoder_bytes, read_encoder
@@ -16,6 +18,7 @@ from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.statistics import mean_interval
 from contrasweep.tuning.transfer.encoders import read_encoders
 from contrasweep.tuning.transfer.evaluate import Transfer, evaluate
@@ -109,6 +112,29 @@ def test_test_scores_of_an_encoder_of_a_search_come_with_a_warning(
     notes = evaluate([runs[0].file, file], [DATASET, GREY], probes=["knn"], shots=2).notes
     (warning,) = (note for note in notes if "as in a search" in note)
     assert "`contrasweep run` scores" in warning
+
+
+def test_an_encoder_that_was_trained_on_test_images_comes_with_a_warning(tmp_path: Path) -> None:
+    for label in "01":
+        (tmp_path / "own" / label).mkdir(parents=True)
+        for place, pixels in enumerate(np.random.default_rng(int(label)).integers(256, size=(20, 8, 8, 3))):
+            Image.fromarray(pixels.astype("uint8")).save(tmp_path / "own" / label / f"{place}.png")
+
+    def told(method: str, trained: str, scored: str) -> list[str]:
+        file = tmp_path / "encoder.safetensors"
+        experiment = resolve(method, trained, {"encoder.name": "small-conv"})
+        header = {"name": "small-conv", "channels": 3, "image_size": 8}
+        content = experiment.model_dump_json()
+        file.write_bytes(encoder_bytes(build_encoder("small-conv", 3, 8), experiment=content, **header))
+        return list(evaluate(file, scored, probes=["knn"]).notes)
+
+    own = f"image-folder:path={tmp_path / 'own'},size=8"
+    (warning,) = told("infonce", f"{own},labels=none", own)
+    assert "trained on some of these test images" in warning
+    for scored in (own, f"image-folder:size=8,path={tmp_path / 'own'}"):
+        (warning,) = told("supcon", own, scored)
+        assert "without the validation images" in warning
+    assert not any("test images" in note for note in told("supcon", own, DATASET))
 
 
 def test_permuted_labels_give_chance(runs: list[FinalRun]) -> None:

@@ -9,6 +9,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import torch
 
+from contrasweep.data import cut_other_test_images, normal_name
 from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file, written_whole
@@ -201,11 +202,19 @@ def _probes_learn_uncut(encoders: Sequence[GivenEncoder], dataset: str) -> bool:
     Raises:
         InputError: runs on this dataset differ in it; all encoders are scored by probes of the same images.
     """
-    asked = {one.experiment.probes.images: one.name for one in encoders if one.experiment.dataset == dataset}
+    asked = {one.experiment.probes.images: one.name for one in encoders if _is_of(dataset, one)}
     if len(asked) > 1:
         told = " and ".join(f"{images} ({name})" for images, name in sorted(asked.items()))
         raise InputError(f"probes.images on {dataset}: encoders have {told}; give those of one in a call")
     return "uncut" in asked
+
+
+def _is_of(dataset: str, encoder: GivenEncoder) -> bool:
+    """Whether an encoder was trained on a dataset, whatever the order of the options in its name."""
+    try:
+        return normal_name(encoder.experiment.dataset) == normal_name(dataset)
+    except ValueError:
+        return False  # a dataset that this machine does not know
 
 
 def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan: TransferPlan) -> list[str]:
@@ -223,8 +232,8 @@ def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan
             encoder.network(task.data.spec.channels, trained=False)
             if (done := task.conversion(encoder.takes, encoder.experiment.probes.centre)) is not None:
                 notes[done] = None
-            if (warning := _chosen_by_search(encoder, task)) is not None:
-                notes[warning] = None
+            warnings = (_chosen_by_search(encoder, task), _trained_on_test(encoder, task))
+            notes |= dict.fromkeys(filter(None, warnings))
             if plan.fine_tuning is not None:
                 notes[_fine_tuning_in_words(encoder, task, plan.fine_tuning)] = None
     return list(notes)
@@ -233,11 +242,25 @@ def _checked_notes(encoders: Sequence[GivenEncoder], tasks: Sequence[Task], plan
 def _chosen_by_search(encoder: GivenEncoder, task: Task) -> str | None:
     """Say that an encoder of a search, which left out validation images, is scored on its own test images."""
     experiment = encoder.experiment
-    if task.name != experiment.dataset or not experiment.validation.fraction:
+    if not _is_of(task.name, encoder) or not experiment.validation.fraction:
         return None
     return (
         f"{encoder.name} was trained without the validation images, as in a search. To choose by these test "
         "scores would use them up: `contrasweep run` scores the chosen configuration on fresh seeds"
+    )
+
+
+def _trained_on_test(encoder: GivenEncoder, task: Task) -> str | None:
+    """Say that an encoder was trained on some of the images that it is scored on."""
+    experiment, fingerprint = encoder.experiment, task.data.spec.fingerprint
+    if not fingerprint or experiment.data_fingerprint != fingerprint:
+        return None
+    if not cut_other_test_images(task.name, experiment.dataset, task.data_root):
+        return None
+    return (
+        f"{encoder.name} was trained on some of these test images: {task.name} has no test split of its own, "
+        f"and {experiment.dataset} cuts off others. Put the test images into a folder `test`, or train and "
+        "score with the same labels"
     )
 
 

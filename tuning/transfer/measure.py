@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from contrasweep.data import normal_name
 from contrasweep.tuning.errors import told_to_user
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.training.clustered import matched_clusters
@@ -170,7 +171,7 @@ def _draws(task: Task, shots: int | None, draws: int) -> Iterator[tuple[int | No
         return
     labels, classes = task.train.labels, task.data.spec.classes
     for draw in range(draws):
-        yield draw, shot_rows(labels, classes, shots, task.name, draw)
+        yield draw, shot_rows(labels, classes, shots, normal_name(task.name), draw)
 
 
 def _confusion(outputs: Tensor, task: Task) -> Tensor:
