@@ -31,8 +31,8 @@ class RUBi(Loss):
         Errors: ValueError on shapes.
         """
         require_logits(logits, labels, mask=mask, answer=answer)
-        masked = nn.functional.cross_entropy(logits * mask.sigmoid(), labels, reduction="none")
-        own = nn.functional.cross_entropy(answer, labels, reduction="none")
+        masked = nn.functional.cross_entropy(logits * mask.sigmoid(), labels.long(), reduction="none")
+        own = nn.functional.cross_entropy(answer, labels.long(), reduction="none")
         return LossTerms.all_valid(masked + self.weight * own)
 
 
@@ -58,7 +58,7 @@ class LearnedMixin(Loss):
         require_logits(logits, labels, biased_logits=biased_logits)
         require_per_image("factor", factor, len(logits))
         bias = factor[:, None] * biased_logits
-        mixed = nn.functional.cross_entropy(logits + bias, labels, reduction="none")
+        mixed = nn.functional.cross_entropy(logits + bias, labels.long(), reduction="none")
         log_shares = bias.log_softmax(1)
         entropy = -(log_shares.exp() * log_shares).sum(1)
         return LossTerms.all_valid(mixed + self.entropy_weight * entropy)

@@ -138,7 +138,7 @@ class BiasBal(Loss):
         require_classes("labels", labels, len(logits), classes)
         require_classes("bias", bias, len(logits), biases)
         adjusted = logits + self.log_prior.to(logits.dtype)[bias]
-        return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels, reduction="none"))
+        return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels.long(), reduction="none"))
 
 
 def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> Tensor:

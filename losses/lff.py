@@ -32,7 +32,7 @@ class GeneralizedCrossEntropy(Loss):
     def terms(self, logits: Tensor, labels: Tensor) -> LossTerms:
         """B valid terms for `logits` (B, C) and integer `labels` (B,). Errors: ValueError on shapes."""
         require_logits(logits, labels)
-        surprise = nn.functional.cross_entropy(logits, labels, reduction="none")
+        surprise = nn.functional.cross_entropy(logits, labels.long(), reduction="none")
         if self.form == "released":
             return LossTerms.all_valid(surprise * self.q * torch.exp(-self.q * surprise.detach()))
         return LossTerms.all_valid(-torch.expm1(-self.q * surprise) / self.q)

@@ -45,7 +45,7 @@ class LargeMarginSoftmax(Loss):
         with_margin = length * self._psi(cosine)
         mixed = (lam * plain + with_margin) / (1 + lam)
         logits = logits.scatter(1, own, mixed[:, None])
-        return LossTerms.all_valid(nn.functional.cross_entropy(logits, labels, reduction="none"))
+        return LossTerms.all_valid(nn.functional.cross_entropy(logits, labels.long(), reduction="none"))
 
     def _psi(self, cosine: Tensor) -> Tensor:
         """Return psi of the angles whose cosines (N,) are given.

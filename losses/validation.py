@@ -101,8 +101,9 @@ def rule_of(loss: type[nn.Module], argument: str) -> Rule:
         return Number(whole=annotation is int)
     if get_origin(annotation) is Literal:
         return OneOf(tuple(map(str, get_args(annotation))))
+    given = "has no annotation" if annotation is None else f"is annotated {annotation!r}"
     raise ValueError(
-        f"argument {argument!r} of {loss.__name__} is annotated {annotation!r}; "
+        f"argument {argument!r} of {loss.__name__} {given}; "
         "allowed: float, int, Literal[...], or Annotated[...] with a Number or OneOf"
     )
 

@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 
 KINDS = ("method", "encoder", "dataset", "sampler", "metric")
 
+SUSPECTED = "the run uses "
+"""How a note begins that says on an error which plug-ins may be its cause."""
+
 _CODE = (".py", ".yaml", ".yml")
 """The files of a package that decide what it does."""
 
@@ -252,15 +255,22 @@ def with_plugin_place(error: BaseException) -> str:
     """Return the type and the text of an error, and the line of a plug-in that it came through, if any."""
     place = plugin_place(error)
     told = _told(error, place)
-    return told if place is None else f"{told.removesuffix('.')}, at {place}"
+    if place is None:
+        notes = _suspicions(error)
+        return "; ".join([told.removesuffix("."), *notes]) if notes else told
+    return f"{told.removesuffix('.')}, at {place}"
 
 
 def plugin_fault(error: BaseException) -> str | None:
-    """Return the sentence about an error that came through a plug-in: which one, the line, and the error."""
+    """Return the sentence about an error that came through a plug-in, or is suspected to."""
     place = plugin_place(error)
     if place is None:
-        return None
+        return with_plugin_place(error) if _suspicions(error) else None
     return f"error in the plug-in {place.distribution}, {place}: {_told(error, place)}"
+
+
+def _suspicions(error: BaseException) -> list[str]:
+    return [note for note in getattr(error, "__notes__", ()) if note.startswith(SUSPECTED)]
 
 
 def raised_by_plugin(error: BaseException) -> bool:

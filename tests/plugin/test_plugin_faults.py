@@ -24,6 +24,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.ray.trainer import plugin_errors_in_words
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
+from contrasweep.tuning.training.suspects import suspecting_plugins
 from tests.studies import small_plan
 
 TOP = """
@@ -90,6 +91,31 @@ def test_other_errors_have_none(plugin: ModuleType) -> None:
     error = raised(fails)
     assert plugin_place(error) is plugin_fault(error) is None
     assert with_plugin_place(error) == "KeyError: 'no fault of a plug-in'"
+
+
+def test_an_error_of_training_without_a_line_names_the_plugins_of_the_run(
+    plugin: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = resolve("infonce", "digits")
+    of_plugin = ours.model_copy(update={"method": "mine"})
+
+    def trains(experiment: Experiment, error: Exception) -> None:
+        with suspecting_plugins(experiment):
+            raise error
+
+    told = "KeyError: 1; the run uses method mine of of-mine, which may be the cause"
+    error = raised(lambda: trains(of_plugin, KeyError(1)))
+    assert with_plugin_place(error) == plugin_fault(error) == reason_of(error, of_plugin) == told
+    with pytest.raises(SystemExit) as end:
+        reporting_errors(lambda: trains(of_plugin, KeyError(1)))()
+    assert end.value.code == 1
+    assert told in " ".join(capsys.readouterr().err.split())
+    for other in (
+        raised(lambda: trains(ours, KeyError(1))),
+        raised(lambda: trains(of_plugin, TrainingDiverged("loss nan"))),
+        raised(lambda: trains(of_plugin, raised(lambda: plugin.forward(1)))),
+    ):
+        assert "the run uses" not in with_plugin_place(other)
 
 
 def test_a_trial_that_fails_names_the_line(plugin: ModuleType) -> None:

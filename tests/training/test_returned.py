@@ -12,11 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from contrasweep.tuning.errors import NotRepeatable, WrongReturn
+from contrasweep.losses import LossTerms
+from contrasweep.tuning.errors import NotRepeatable, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.objectives.objective import Objective
+from contrasweep.tuning.methods.from_loss import LossOfBatch
+from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
+from contrasweep.tuning.training.evaluation import read_own_classifier
 from contrasweep.tuning.training.pretrain import pretrain
 
 Make = Callable[..., Experiment]
@@ -104,6 +107,86 @@ def test_an_epoch_that_begins_with_something_else_is_told(train: Train, begun: A
 def test_a_method_that_builds_no_objective_is_told(train: Train) -> None:
     with pytest.raises(WrongReturn, match="build of infonce must return an Objective, returned NoneType"):
         train({}, build=lambda e, encoder, _: None)
+
+
+class Growing(Mean):
+    """A queue that begins without a shape, as if that were known in training alone."""
+
+    def __init__(self, encoder: Any, first: Tensor | None) -> None:
+        super().__init__(encoder, {}, {})
+        self.register_buffer("queue", first)
+
+    def compute(self, batch: Any, gather: Any) -> Any:
+        self.queue = torch.zeros(8, 2)
+        return super().compute(batch, gather)
+
+
+@pytest.mark.parametrize(
+    ("first", "told"), [(None, "queue is absent and"), (torch.zeros(0, 2), r"queue is of shape \(0, 2\) and")]
+)
+def test_a_buffer_that_appears_or_grows_is_told(train: Train, first: Tensor | None, told: str) -> None:
+    with pytest.raises(WrongReturn, match=rf"infonce: {told} of shape \(8, 2\) before and after an epoch"):
+        train({}, build=lambda e, encoder, _: Growing(encoder, first))
+
+
+def test_a_constant_buffer_may_hold_infinities_and_a_weight_may_not(train: Train) -> None:
+    class Masked(Mean):
+        def __init__(self, encoder: Any, breaks: bool) -> None:
+            super().__init__(encoder, {}, {})
+            self.register_buffer("mask", torch.full((2, 2), -torch.inf).triu(1))
+            self.register_buffer("seen", torch.zeros(2))
+            self.breaks = breaks
+
+        def after_step(self) -> None:
+            self.seen += torch.inf if self.breaks else 1
+
+    assert len(train({}, build=lambda e, encoder, _: Masked(encoder, breaks=False))) > 1
+    with pytest.raises(TrainingDiverged, match=r"weights with NaN or Inf after epoch 1 \(seen\)"):
+        train({}, build=lambda e, encoder, _: Masked(encoder, breaks=True))
+
+
+class Classifying(Mean):
+    """A method whose own classifier returns `outputs` of a number of objects."""
+
+    def __init__(self, encoder: Any, outputs: Callable[[int], Tensor]) -> None:
+        super().__init__(encoder, {}, {})
+        self.outputs = outputs
+
+    def predict(self, images: Any) -> Tensor:
+        return self.outputs(len(images))
+
+
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_a_classifier_that_returns_no_score_for_each_class_is_told(
+    experiment: Make, data: PreparedData, shape: tuple[int, ...]
+) -> None:
+    encoder, settings = data.build_encoder(experiment("infonce").encoder), experiment("infonce").probes
+    objective = Classifying(encoder, lambda count: torch.zeros(count, *shape))
+    with pytest.raises(
+        WrongReturn, match=r"predict of Classifying must return scores \(\d+, 10\), .* Tensor"
+    ):
+        read_own_classifier(objective, data, data.validation, settings)
+
+
+def test_a_method_that_says_it_classifies_and_does_not_is_told(train: Train) -> None:
+    with pytest.raises(WrongReturn, match="infonce has classifies=True, but its Mean no predict"):
+        train({}, classifies=True)
+
+
+@pytest.mark.parametrize("valid", [torch.ones(4, dtype=torch.bool), torch.ones(2, 4)])
+def test_terms_of_unlike_shapes_are_told(valid: Tensor) -> None:
+    class Unlike(torch.nn.Module):
+        def terms(self, views: Tensor) -> LossTerms:
+            return LossTerms(views.sum(-1), valid)
+
+    batch = Batch(torch.zeros(0), torch.arange(4), torch.arange(4))
+    with pytest.raises(WrongReturn, match="Unlike must return LossTerms with values and bool valid"):
+        LossOfBatch(Unlike(), ())(torch.ones(2, 4, 3), batch)
+
+
+def test_a_need_that_there_is_not_is_told() -> None:
+    with pytest.raises(ValueError, match=r"unknown need of infonce 'label'\. Did you mean 'labels'"):
+        replace(METHODS["infonce"], needs=frozenset({"label"}))
 
 
 @pytest.mark.parametrize("name", ["loss", "lr", "dropped_fraction", "train.spread", ""])

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
-from contrasweep.names import did_you_mean
+from contrasweep.names import did_you_mean, unknown
 from contrasweep.rules import OneOf, Rule
 from contrasweep.search_spaces import Fixed, Parameter, Range, Scalar, Space, TypeName, method_space
 from contrasweep.tuning.errors import told_to_user, unknown_name
@@ -74,7 +74,11 @@ class Declaration:
     space: Space | None = None
 
     def __post_init__(self) -> None:
-        """Refuse names of metrics that cannot be reported."""
+        """Refuse names of metrics that cannot be reported, and needs that there are not."""
+        asked = {need for one in self.hyperparameters.values() for need in one.needs.values()}
+        for need in sorted(self.needs | asked):
+            if need not in get_args(Need):
+                raise ValueError(unknown(f"need of {self.name}", need, get_args(Need)))
         for name in self.train_metrics:
             if name in ALWAYS_REPORTED:
                 raise ValueError(f"train_metrics of {self.name}: {name!r} is reported by every method")

@@ -150,11 +150,23 @@ class LossOfBatch(nn.Module):
         summed = getattr(self.loss, "sums_terms", False)
         compute = self.loss if summed else getattr(self.loss, "terms", self.loss)
         result = compute(views, **given)
-        if isinstance(result, LossTerms) or (isinstance(result, Tensor) and result.dim() == 0):
+        if isinstance(result, LossTerms):
+            self._refuse_unlike(result)
+            return result
+        if isinstance(result, Tensor) and result.dim() == 0:
             return result
         raise WrongReturn(
             f"{type(self.loss).__name__} must return a scalar or LossTerms, returned {with_shape(result)}"
         )
+
+    def _refuse_unlike(self, terms: LossTerms) -> None:
+        """Refuse values and valid of different shapes: their mean would be a multiple of the loss."""
+        values, valid = terms
+        if values.shape != valid.shape or valid.dtype != torch.bool:
+            raise WrongReturn(
+                f"{type(self.loss).__name__} must return LossTerms with values and bool valid of one shape, "
+                f"returned {with_shape(values)} and {with_shape(valid)} of {valid.dtype}"
+            )
 
 
 def _required(loss: type[nn.Module]) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ def check_new(kind: str, name: str, folder: Path) -> None:
         InputError: there is no such kind (the message has the nearest), the name is not allowed or taken, or
             the folder is there.
     """
+    if kind == "sampler":
+        raise InputError(
+            f"a sampler has no skeleton, docs/searching.md shows one; allowed: {', '.join(KINDS)}"
+        )
     if kind not in KINDS:
         raise InputError(unknown("kind of plug-in", kind, KINDS))
     if kind == "metric":

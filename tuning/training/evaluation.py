@@ -59,6 +59,7 @@ from contrasweep.tuning.training.added_scores import added_scores
 from contrasweep.tuning.training.clustered import clustering_scores
 from contrasweep.tuning.training.embedding import embed_views, embed_whole, joined
 from contrasweep.tuning.training.label_free import label_free_scores
+from contrasweep.tuning.training.returned import refuse_unusable_scores
 
 RIDGE = "ridge"
 """The name of the fast probe of every epoch; the other names are those of `probes.classifier`."""
@@ -218,6 +219,7 @@ def read_own_classifier(
         outputs = embed_whole(objective.predict, held_out.images, size, centre, ranks)
     else:
         outputs = joined(objective.predict, data.inputs(held_out))
+    refuse_unusable_scores(objective, outputs, len(held_out), data.spec.classes)
     return Reading(outputs, ranks.once(lambda: label_scores(names, outputs, held_out, settings.threshold)))
 
 

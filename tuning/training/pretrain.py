@@ -7,7 +7,7 @@ global batch. So results do not depend on the number of workers, nor on whether 
 
 import reprlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from contrasweep.data.seeds import drawing
 from contrasweep.models import Encoder, NonFiniteFeatures
+from contrasweep.names import few
 from contrasweep.tuning.errors import InputError, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
@@ -32,7 +33,15 @@ from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.global_draws import GlobalDraws
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
-from contrasweep.tuning.training.returned import objective_of, of_epoch, refuse_unusable_step
+from contrasweep.tuning.training.returned import (
+    finite_tensors,
+    objective_of,
+    of_epoch,
+    refuse_changed_state,
+    refuse_unusable_step,
+    shapes_of_state,
+)
+from contrasweep.tuning.training.suspects import suspecting_plugins
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,8 @@ class _Run:
     ranks: Ranks
     on_step: OnStep | None
     same_shapes: bool
+    finite: Sequence[str]
+    """The tensors of the objective's state that begin without NaN and Inf; a constant mask may have Inf."""
 
 
 def pretrain(
@@ -141,12 +152,12 @@ def pretrain(
     check_batch_size(experiment.batch_size, ranks.world)
     place = _device(device, data)
     prepared = data if data is not None else prepare_data(experiment, data_root, place)
-    with computing(experiment.compute, place):
+    with computing(experiment.compute, place), suspecting_plugins(experiment):
         run = _start(experiment, prepared, ranks, on_step)
     state = ranks.once(lambda: resume.read_bytes() if isinstance(resume, Path) else resume)
     first = 1
     if state is None:
-        with computing(experiment.compute, place):
+        with computing(experiment.compute, place), suspecting_plugins(experiment):
             record = _untrained_record(run)
         yield record
     else:
@@ -154,7 +165,7 @@ def pretrain(
         checkpoint.restore(run.objective, run.optimizer, run.average)
         first = checkpoint.epoch + 1
     for epoch in range(first, experiment.epochs + 1):
-        with computing(experiment.compute, place):
+        with computing(experiment.compute, place), suspecting_plugins(experiment):
             record = _epoch_record(run, epoch)
         yield record
 
@@ -199,7 +210,8 @@ def _start(experiment: Experiment, data: Prepared, ranks: Ranks, on_step: OnStep
     average = WeightAverage(objective, settings.ema) if settings.ema else None
     optimizer = build_optimizer(objective, settings)
     same_shapes = of_one_shape(feed.sampler)
-    return _Run(experiment, data, objective, optimizer, average, feed, ranks, on_step, same_shapes)
+    finite = finite_tensors(objective)
+    return _Run(experiment, data, objective, optimizer, average, feed, ranks, on_step, same_shapes, finite)
 
 
 def _untrained_record(run: _Run) -> EpochRecord:
@@ -217,7 +229,7 @@ def _untrained_record(run: _Run) -> EpochRecord:
     # What the first rank remembers counts: all of them compute the scores, or none.
     scores = run.ranks.once(lambda: run.data.untrained.get(key))
     if scores is None:
-        scores = validation_scores(run.objective, run.data, experiment, full=True)
+        scores = _scores(run, 0, full=True)
     run.data.untrained[key] = dict(scores)
     return _record(run, 0, scores, 0.0, time.perf_counter() - started)
 
@@ -232,11 +244,16 @@ def _epoch_record(run: _Run, epoch: int) -> EpochRecord:
     trained = time.perf_counter()
     experiment = run.experiment
     full = epoch == experiment.epochs or epoch in experiment.probes.at_epochs
-    try:
-        metrics |= validation_scores(run.objective, run.data, experiment, full=full)
-    except NonFiniteFeatures as error:
-        raise TrainingDiverged(f"{error}, at the end of epoch {epoch}: {_settings(run)}") from None
+    metrics |= _scores(run, epoch, full=full)
     return _record(run, epoch, metrics, trained - started, time.perf_counter() - trained)
+
+
+def _scores(run: _Run, epoch: int, *, full: bool) -> dict[str, float]:
+    try:
+        return validation_scores(run.objective, run.data, run.experiment, full=full)
+    except NonFiniteFeatures as error:
+        when = f"at the end of epoch {epoch}" if epoch else "before training"
+        raise TrainingDiverged(f"{error}, {when}: {_settings(run)}") from None
 
 
 def _record(run: _Run, epoch: int, metrics: dict[str, float], train: float, evaluate: float) -> EpochRecord:
@@ -248,7 +265,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
     trace: dict[str, list[torch.Tensor]] = {"loss": []}
     drawn = GlobalDraws(run.data.device, compiled=experiment.compute.compile)
     centre = experiment.probes.centre
-    method = METHODS[experiment.method]
+    method, state = METHODS[experiment.method], shapes_of_state(objective)
     begun = of_epoch(
         method, objective.on_epoch_start(epoch, lambda: embed_training_set(objective, run.data, centre))
     )
@@ -274,6 +291,7 @@ def _train_epoch(run: _Run, epoch: int) -> dict[str, float]:
             if run.on_step is not None:
                 run.on_step(epoch, step + 1, steps)
     drawn.refuse(objective)
+    refuse_changed_state(method, state, shapes_of_state(objective))
     stacked = {name: torch.stack(values) for name, values in trace.items()}
     stacked["loss"] = run.ranks.agreed(stacked["loss"], experiment.method)
     read = _on_host(stacked)
@@ -324,9 +342,9 @@ def _refuse_divergence(run: _Run, epoch: int, losses: torch.Tensor, dropped: tor
         step = int(broken[0])
         raise TrainingDiverged(f"loss {float(losses[step])} at epoch {epoch}, step {step}: {where}")
     # No loss has been computed with the weights of the last step.
-    weights = run.objective.state_dict().values()
-    if not bool(torch.stack([torch.isfinite(weight).all() for weight in weights]).all()):
-        raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch}: {where}")
+    broken_ones = sorted(set(run.finite).difference(finite_tensors(run.objective)))
+    if broken_ones:
+        raise TrainingDiverged(f"weights with NaN or Inf after epoch {epoch} ({few(broken_ones)}): {where}")
     # The gradient of a step without an anchor is zero (`LossTerms.mean`); an epoch of them is in vain.
     if bool((dropped >= 1).all()):
         raise TrainingDiverged(

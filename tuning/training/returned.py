@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import torch
+from torch import nn
 
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.methods.declaration import ALWAYS_REPORTED, Declaration
@@ -13,9 +14,11 @@ def objective_of(method: Declaration, built: object) -> Objective:
     """Return what the `build` of a method returned.
 
     Raises:
-        WrongReturn: it is no objective.
+        WrongReturn: it is no objective, or predicts no classes where the method says that it does.
     """
     if isinstance(built, Objective):
+        if method.classifies and type(built).predict is Objective.predict:
+            raise WrongReturn(f"{method.name} has classifies=True, but its {type(built).__name__} no predict")
         return built
     raise WrongReturn(f"build of {method.name} must return an Objective, returned {type(built).__name__}")
 
@@ -70,3 +73,52 @@ def of_epoch(method: Declaration, returned: object) -> dict[str, float]:
             kind = type(value).__name__
             raise WrongReturn(f"the metric {name} of {method.name} must be a number, is {kind}") from None
     return numbers
+
+
+def shapes_of_state(objective: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor in a module's state, by its name."""
+    state = objective.state_dict().items()
+    return {name: tuple(value.shape) for name, value in state if isinstance(value, torch.Tensor)}
+
+
+def refuse_changed_state(
+    method: Declaration, before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Check the shapes of a method's state before and after an epoch.
+
+    Raises:
+        WrongReturn: a tensor was made, lost or resized, so that no checkpoint of the run could be loaded.
+    """
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    if changed:
+        name = changed[0]
+        told = " and ".join(
+            "absent" if name not in shapes else f"of shape {shapes[name]}" for shapes in (before, after)
+        )
+        raise WrongReturn(
+            f"{method.name}: {name} is {told} before and after an epoch, so that a checkpoint cannot be "
+            "loaded: make it in __init__, with its final shape"
+        )
+
+
+def finite_tensors(objective: nn.Module) -> list[str]:
+    """Return the names of the tensors in a module's state that hold neither NaN nor Inf.
+
+    The host waits for an accelerator once, whatever their number.
+    """
+    state = {name: one for name, one in objective.state_dict().items() if isinstance(one, torch.Tensor)}
+    sound = torch.stack([torch.isfinite(value).all() for value in state.values()]).tolist()
+    return [name for name, is_sound in zip(state, sound, strict=True) if is_sound]
+
+
+def refuse_unusable_scores(objective: Objective, outputs: torch.Tensor, rows: int, classes: int) -> None:
+    """Check what the `predict` of an objective returned for so many objects.
+
+    Raises:
+        WrongReturn: it is no score for each object and class.
+    """
+    if outputs.shape != (rows, classes):
+        raise WrongReturn(
+            f"predict of {type(objective).__name__} must return scores ({rows}, {classes}), one for each "
+            f"object and class, returned {with_shape(outputs)}"
+        )

@@ -1,0 +1,41 @@
+"""Errors of training that came through no line of a plug-in, in a run that uses one: it may be at fault.
+
+Autograd, for example, fails in our call of `backward` if a method has overwritten what its gradient needs.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from contrasweep.losses import RanksLost
+from contrasweep.plugins import SUSPECTED, distribution_of, plugin_place
+from contrasweep.tuning.errors import InputError, NotRepeatable, SweepFailed, TrainingDiverged, WrongReturn
+from contrasweep.tuning.experiment import Experiment
+
+FORESEEN = (InputError, NotRepeatable, RanksLost, SweepFailed, TrainingDiverged, WrongReturn)
+"""Errors whose text says what is wrong."""
+
+
+@contextmanager
+def suspecting_plugins(experiment: Experiment) -> Iterator[None]:
+    """Let an unforeseen error inside the block say which plug-ins the run uses, if any."""
+    try:
+        yield
+    except FORESEEN:
+        raise
+    except Exception as error:
+        used = _plugins_of(experiment)
+        if used and plugin_place(error) is None:
+            error.add_note(f"{SUSPECTED}{', '.join(used)}, which may be the cause")
+        raise
+
+
+def _plugins_of(experiment: Experiment) -> list[str]:
+    """Return what a run has of plug-ins, as `method dcl of contrasweep-dcl`."""
+    named = [
+        ("method", experiment.method),
+        ("encoder", experiment.encoder.name),
+        ("dataset", experiment.dataset.partition(":")[0]),
+        *(("metric", metric) for metric in experiment.probes.metrics),
+    ]
+    found = ((kind, name, distribution_of(kind, name)) for kind, name in named)
+    return [f"{kind} {name} of {distribution}" for kind, name, distribution in found if distribution]
