@@ -19,6 +19,7 @@ from contrasweep.data import (
     load_test,
     load_training,
 )
+from contrasweep.data.own_folders import files_below
 
 NAME = "image-folder:path=tree,size=8"
 
@@ -68,6 +69,22 @@ def test_hidden_files_and_folders_are_no_images(tree: Path, name: str) -> None:
     spec = dataset_spec(name, tree)
     assert isinstance(spec, DatasetSpec)
     assert spec.train_size == len(load_training(name, tree).train) == 3
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME},labels=none"])
+def test_folders_behind_links_are_read_and_none_twice(tree: Path, name: str) -> None:
+    more = tree / "elsewhere/more"
+    more.mkdir(parents=True)
+    (more / "e.png").write_bytes(encoded(pixels(4)))
+    cat = tree / "tree/train/cat"
+    (cat / "a link").symlink_to(more)
+    (more / "back").symlink_to(cat)
+    (cat / "a first").symlink_to(cat / "aa")
+    spec = dataset_spec(name, tree)
+    assert isinstance(spec, DatasetSpec)
+    assert spec.train_size == len(load_training(name, tree).train) == 4
+    assert [file[-1] for file in files_below(cat, (".png",))] == ["b.png", "z.png", "e.png"]
+    assert ("aa", "z.png") in files_below(cat, (".png",)), "a folder keeps its own name"
 
 
 def test_images_of_any_shape_become_squares_of_the_size_asked_for(tree: Path) -> None:
