@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
+from pyarrow.fs import LocalFileSystem
 from torch import Tensor
 
 from contrasweep.data import (
@@ -25,6 +27,7 @@ from contrasweep.data import (
     image_chunks,
     load_test,
     load_training,
+    parquet,
 )
 from contrasweep.data.sources import HUB_PARQUET
 
@@ -204,6 +207,29 @@ def test_images_are_unpacked_once_and_only_for_random_access(tmp_path: Path, cac
     write_parquet(tmp_path / "set/train-00000-of-00002.parquet", IMAGES[1:7], LABELS[1:7])
     changed = load_training(name, tmp_path, placement="stream").train.images
     assert torch.equal(changed[torch.tensor([9, 0])], LEVELS[[9, 1]])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_a_row_group_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    read: list[int] = []
+    original = pq.ParquetFile.iter_batches
+
+    def counted(file: pq.ParquetFile, *args: object, **keywords: object) -> Iterator[pa.RecordBatch]:
+        for one in original(file, *args, **keywords):
+            read.append(len(one))
+            yield one
+
+    monkeypatch.setattr(parquet, "_BATCH", batch)
+    write_parquet(tmp_path / "0.parquet", [*IMAGES[:6], None], LABELS[:7], row_group=5)
+    state = parquet.ParquetPart(LocalFileSystem(), str(tmp_path / "0.parquet"), 0, 0)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    for random in (False, True):
+        images = parquet.ParquetImages([state], "img")
+        if random:
+            images.prepare_random_access()
+        assert images.read(range(7)) == [*IMAGES[:6], b""]
+    assert sum(read) == 14, "each group once, and once to unpack it"
+    assert max(read) == min(batch, 5)
 
 
 def test_a_broken_unpacking_leaves_nothing(
