@@ -28,12 +28,20 @@ def while_unchanged(size: int) -> Callable[[Callable[[*Arguments], Result]], Cal
 
         @wraps(read)
         def current(*args: *Arguments) -> Result:
-            changed = tuple(path.stat().st_mtime_ns for path in args if isinstance(path, Path))
+            changed = tuple(_changed(path) for path in args if isinstance(path, Path))
             return remembered(changed, *args)
 
         return current
 
     return decorate
+
+
+def _changed(path: Path) -> int:
+    """Return the time of change of a file or folder; -1 if it is not there, which its reader reports."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return -1
 
 
 def state_of(files: Iterable[Path]) -> str:

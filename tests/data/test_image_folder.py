@@ -119,6 +119,25 @@ def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pyte
     assert "b.png" in caplog.text
 
 
+def test_a_broken_link_is_named_or_left_out_when_asked(tree: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tree / "tree/train/cat/b.png").unlink()
+    (tree / "tree/train/cat/b.png").symlink_to(tree / "nowhere.png")
+    check_available(NAME, tree)
+    assert dataset_spec(NAME, tree).channels == 3
+    with pytest.raises(DatasetDamaged, match=r"train/cat/b\.png: there is no such file"):
+        load_training(NAME, tree)
+    assert load_training(f"{NAME},corrupt=skip", tree).train.labels.tolist() == [0, 1]
+    assert "1 corrupt images of 3 are left out" in caplog.text
+
+
+def test_where_all_images_are_broken_links_one_is_named(tree: Path) -> None:
+    for name in ("cat/b.png", "cat/aa/z.png", "ant/c.PNG"):
+        (tree / "tree/train" / name).unlink()
+        (tree / "tree/train" / name).symlink_to("nowhere.png")
+    with pytest.raises(DatasetDamaged, match=r"\.png: there is no such file"):
+        dataset_spec(NAME, tree)
+
+
 def test_missing_files_are_named(tree: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"nowhere does not exist\. path= holds a folder"):
         check_available("image-folder:path=nowhere,size=8", tree)
