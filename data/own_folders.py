@@ -6,10 +6,11 @@ Nothing here imports torch.
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from contrasweep.data.listing import files_below
 from contrasweep.data.root import data_root, path_below
 from contrasweep.given_files import FileRefused, check_given
 from contrasweep.names import did_you_mean, nearest, unknown
@@ -158,33 +159,3 @@ def _first_shape(folder: Path) -> tuple[int, int] | None:
         except (FileRefused, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue
     return None
-
-
-def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the files at any depth below a folder with one of these endings, each as the parts of its path.
-
-    Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
-    programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`). Links to folders
-    are followed. A folder counts once: one that leads back up would have no end.
-    """
-    seen = {_identity(folder)}
-    for at, folders, names in os.walk(folder, followlinks=True):
-        # Links come last: a folder keeps its own name rather than that of a link to it.
-        shown = sorted((os.path.islink(f"{at}/{name}"), name) for name in folders if not name.startswith("."))
-        folders.clear()
-        for _, name in shown:
-            if (place := _identity(f"{at}/{name}")) not in seen:
-                seen.add(place)
-                folders.append(name)
-        below = Path(at).relative_to(folder).parts
-        files = (name for name in sorted(names) if not name.startswith("."))
-        yield from ((*below, name) for name in files if name.lower().endswith(endings))
-
-
-def _identity(folder: str | Path) -> tuple[int, int] | None:
-    """Return what tells a folder from all others, whatever the path to it; None for one that has gone."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -19,7 +19,7 @@ from contrasweep.data import (
     load_test,
     load_training,
 )
-from contrasweep.data.own_folders import files_below
+from contrasweep.data.listing import files_below
 
 NAME = "image-folder:path=tree,size=8"
 

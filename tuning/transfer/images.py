@@ -19,8 +19,8 @@ from contrasweep.data import (
     load_training,
 )
 from contrasweep.data.encoded import DecodedImages, FileImages
+from contrasweep.data.listing import names_below
 from contrasweep.data.own_folders import EXTENSIONS
-from contrasweep.data.sources.listed_images import names_below
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import cut_of, refuse_other_data, spec_for
