@@ -19,6 +19,7 @@ from contrasweep.data import (
     UNLABELLED,
     DatasetDamaged,
     DatasetMissing,
+    DatasetSpec,
     Placement,
     StreamedImages,
     check_available,
@@ -79,6 +80,17 @@ def test_the_facts_are_read_from_footers_and_headers(tmp_path: Path) -> None:
     assert (spec.train_size, spec.test_size, spec.classes) == (10, 4, 3)
     assert (spec.channels, spec.image_size, spec.view_size) == (3, 8, 8)
     assert not spec.embedded
+
+
+def test_a_first_file_without_rows_says_nothing_of_the_images(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    write_parquet(tmp_path / "set/train-00000-of-00002.parquet", [], [])
+    spec = dataset_spec(name, tmp_path)
+    assert isinstance(spec, DatasetSpec)
+    assert (spec.image_size, spec.channels, spec.train_size) == (8, 3, 4)
+    write_parquet(tmp_path / "set/train-00001-of-00002.parquet", [], [])
+    with pytest.raises(DatasetDamaged, match=r"train-00000-of-00002\.parquet holds no images"):
+        dataset_spec(name, tmp_path)
 
 
 @pytest.mark.parametrize("statistics", [True, False])
