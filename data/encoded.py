@@ -1,6 +1,7 @@
 """Encoded images as rows of pixels: image files, and the decoding that all encoded sources share."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -55,8 +56,8 @@ class FileImages:
         """Do nothing: files are read in any order."""
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
-        """Return the contents of the files; see `image_bytes`."""
-        return [image_bytes(file) for file in self.files(rows)]
+        """Return the contents of the files, see `image_bytes`; missing is a broken link, or what has gone."""
+        return [image_bytes(file) if os.path.exists(file) else b"" for file in self.files(rows)]
 
     def files(self, rows: Sequence[int]) -> list[Path]:
         """Return the paths of the files."""

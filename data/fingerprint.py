@@ -5,11 +5,12 @@ in which a file system lists its files do not count. Nothing is decoded.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from contrasweep.data.listing import file_state, states_of
 
 BLOCKS = 64
 """How many blocks of a split's contents are read."""
@@ -40,19 +41,19 @@ class Listing:
     folder: Path
     names: tuple[str, ...]
 
-    def places(self, rows: Sequence[int]) -> list[str]:
+    def places(self) -> list[str]:
         """Return paths as texts: of 100,000 files, making `Path`s would take longer than all else."""
-        return [f"{self.folder}/{self.names[row]}" for row in rows]
+        folder = str(self.folder)
+        return [f"{folder}/{name}" for name in self.names]
 
 
 def fingerprint_below(train: Listing, test: Listing | None) -> str:
     """Return the fingerprint of files of this machine, see `fingerprint_of`.
 
-    A process remembers it until one of the files whose contents count has another size or time of change.
+    A process remembers it until one of the files has another size or time of change.
     """
     splits = [train] if test is None else [train, test]
-    sampled = [place for one in splits for place in one.places(sampled_rows(len(one.names)))]
-    return _remembered(train, test, tuple(map(_state, sampled)))
+    return _remembered(train, test, states_of(place for one in splits for place in one.places()))
 
 
 def fingerprint_of_file(file: Path) -> str:
@@ -61,13 +62,13 @@ def fingerprint_of_file(file: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _remembered(train: Listing, test: Listing | None, states: tuple[tuple[int, int], ...]) -> str:
+def _remembered(train: Listing, test: Listing | None, states: str) -> str:
     return fingerprint_of(_files(train), None if test is None else _files(test))
 
 
 def _files(listing: Listing) -> SplitFiles:
-    places = listing.places(range(len(listing.names)))
-    sizes = [_state(place)[0] for place in places]
+    places = listing.places()
+    sizes = [file_state(place)[0] for place in places]
     return SplitFiles(listing.names, sizes, lambda row, start, count: _read(places[row], start, count))
 
 
@@ -98,15 +99,6 @@ def _blocks(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
         last = max(0, sizes[row] - BLOCK_BYTES)
         each = min(most // len(rows), -(-sizes[row] // BLOCK_BYTES))
         yield from ((row, last * number // max(1, each - 1)) for number in range(each))
-
-
-def _state(place: str) -> tuple[int, int]:
-    """Return size and time of change of a file; -1 as the size of a missing one."""
-    try:
-        found = os.stat(place)
-    except OSError:
-        return -1, 0
-    return found.st_size, found.st_mtime_ns
 
 
 def _read(place: str, start: int, count: int) -> bytes:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from contrasweep.data.kept import kept_folder, while_unchanged
+from contrasweep.data.listing import state_below
 from contrasweep.data.own_folders import is_saved
 from contrasweep.data.root import DatasetMissing
 from contrasweep.libraries import DATASETS, require
@@ -68,7 +69,7 @@ def hub_splits(name: str, config: str, revision: str) -> HubSplits:
     return found
 
 
-@while_unchanged(16)
+@while_unchanged(16, state_below)
 def folder_splits(folder: Path, config: str) -> HubSplits:
     """Return the files of a dataset in a folder: one that `save_to_disk` wrote, or that `load_dataset` reads.
 

@@ -35,7 +35,7 @@ def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at
     0..group_size-1.
 
     Raises:
-        ValueError: the groups do not divide the classes, or a class would keep no image.
+        ValueError: the groups do not divide the classes, or a class that has images would keep none.
     """
     if group_size < 1 or len(counts) % group_size:
         raise ValueError(f"groups of {group_size} do not divide {len(counts)} classes")
@@ -46,7 +46,7 @@ def imbalanced_counts(counts: Sequence[int], rule: Rule, group_size: int = 1, at
         by_exponent = math.floor(count * math.exp(level - levels))
         stay = count * level // levels if rule == "linear" else by_exponent
         kept.append(max(stay, min(at_least, count)))
-        if not kept[-1]:
+        if count and not kept[-1]:
             raise ValueError(
                 f"{rule} imbalance leaves none of the {count:,} images of class {label}, "
                 f"level {level} of {levels}; at_least=1 keeps one"
@@ -60,12 +60,12 @@ def imbalanced_rows(labels: Tensor, name: str, kept: Sequence[int]) -> Tensor:
     They depend only on ``name``, the dataset's. The rows of a smaller cut are part of those of a larger one.
 
     Raises:
-        ValueError: a class has fewer images than it should keep, or no image is kept.
+        ValueError: a class has fewer images than it should keep, or has images of which none is kept.
     """
     rows = []
     for label, count in enumerate(kept):
         members = (labels == label).nonzero().flatten()
-        if not 1 <= count <= len(members):
+        if not min(1, len(members)) <= count <= len(members):
             raise ValueError(f"{count} images of class {label} are to stay, it has {len(members)}")
         order = torch.randperm(len(members), generator=torch_generator("imbalance", name, label))
         rows.append(members[order[:count]])
@@ -76,7 +76,7 @@ def kept_counts(counts: Sequence[int], options: Options, group_size: int = 1) ->
     """Return the number of training images of each class in a dataset with `IMBALANCE_OPTIONS`.
 
     Raises:
-        ValueError: a class would keep no image, or a minimum is given without imbalance.
+        ValueError: see `imbalanced_counts`, or a minimum is given without imbalance.
     """
     rule, at_least = str(options["imbalance"]), int(options["at_least"])
     if rule == "none":

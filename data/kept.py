@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -15,21 +15,31 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 
-def while_unchanged(size: int) -> Callable[[Callable[[*Arguments], Result]], Callable[[*Arguments], Result]]:
+def _changed(path: Path) -> int:
+    """Return the time of change of a file or folder; -1 if it is not there, which its reader reports."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def while_unchanged(
+    size: int, state: Callable[[Path], Hashable] = _changed
+) -> Callable[[Callable[[*Arguments], Result]], Callable[[*Arguments], Result]]:
     """Decorate a function that reads files or lists folders, so that it remembers its last `size` results.
 
-    It reads again when one of the paths among its arguments has another time of change.
+    It reads again when one of the paths among its arguments has another state, by default another time of
+    change: that of a folder tells which names it holds, and nothing of what lies deeper.
     """
 
     def decorate(read: Callable[[*Arguments], Result]) -> Callable[[*Arguments], Result]:
         @lru_cache(maxsize=size)
-        def remembered(changed: tuple[int, ...], *args: *Arguments) -> Result:
+        def remembered(states: tuple[Hashable, ...], *args: *Arguments) -> Result:
             return read(*args)
 
         @wraps(read)
         def current(*args: *Arguments) -> Result:
-            changed = tuple(path.stat().st_mtime_ns for path in args if isinstance(path, Path))
-            return remembered(changed, *args)
+            return remembered(tuple(state(path) for path in args if isinstance(path, Path)), *args)
 
         return current
 

@@ -6,10 +6,11 @@ Nothing here imports torch.
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from contrasweep.data.listing import files_below
 from contrasweep.data.root import data_root, path_below
 from contrasweep.given_files import FileRefused, check_given
 from contrasweep.names import did_you_mean, nearest, unknown
@@ -158,16 +159,3 @@ def _first_shape(folder: Path) -> tuple[int, int] | None:
         except (FileRefused, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue
     return None
-
-
-def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the files at any depth below a folder with one of these endings, each as the parts of its path.
-
-    Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
-    programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`).
-    """
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        below = Path(at).relative_to(folder).parts
-        shown = (name for name in sorted(names) if not name.startswith("."))
-        yield from ((*below, name) for name in shown if name.lower().endswith(endings))

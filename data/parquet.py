@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 _GROUPS_HELD = 4
 
+_BATCH = 4
+"""The number of images that are read at once: pyarrow cannot read 2 GiB, which a row group may have."""
+
 
 @dataclass(frozen=True)
 class ParquetPart:
@@ -174,32 +177,32 @@ class ParquetImages:
     def _group(self, number: int) -> list[bytes]:
         with self._lock:
             if number not in self._held:
-                self._held[number] = self._read_group(number)
+                self._held[number] = list(self._images_of(number))
                 while len(self._held) > _GROUPS_HELD:
                     self._held.popitem(last=False)
             self._held.move_to_end(number)
             return self._held[number]
 
-    def _read_group(self, number: int) -> list[bytes]:
+    def _images_of(self, number: int) -> Iterator[bytes]:
+        """Yield the encoded images of a row group; only those of a batch are in memory."""
         import pyarrow.parquet as pq
 
         part, group = self._groups[number]
+        columns = [f"{self._column}.bytes"]
         with opened(part, f"row group {group} of ") as file:
+            content = pq.ParquetFile(file, metadata=footer(part))
             # One thread, because the processes of a sweep already use all cores.
-            table = pq.ParquetFile(file, metadata=footer(part)).read_row_group(
-                group, columns=[f"{self._column}.bytes"], use_threads=False
-            )
-        encoded = table.column(self._column).combine_chunks().field("bytes")
-        return [value or b"" for value in encoded.to_pylist()]
+            for batch in content.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False):
+                yield from (value or b"" for value in batch.column(0).field("bytes").to_pylist())
 
     def _unpack(self, folder: Path) -> None:
         log.info("unpacking %d encoded images into the cache, once", len(self))
         lengths: list[int] = []
         with (folder / "images.bin").open("wb") as file:
             for number in range(len(self._groups)):
-                images = self._read_group(number)
-                file.writelines(images)
-                lengths.extend(map(len, images))
+                for image in self._images_of(number):
+                    file.write(image)
+                    lengths.append(len(image))
         np.save(folder / "ends.npy", np.cumsum(np.array(lengths, dtype=np.int64)))
 
     def _identity(self) -> str:

@@ -1,6 +1,7 @@
 """Tar files of samples, as webdataset has them: where the members of each sample lie, and what they hold.
 
 The members of a sample stand together and have one name up to the first dot: `000017.jpg`, `000017.cls`.
+Hidden members do not count: macOS's tar adds a `._000017.jpg`, which is no image, to a `000017.jpg`.
 """
 
 import os
@@ -53,6 +54,8 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
             for entry in tar:
                 key, ending = _key_and_ending(entry.name)
                 if not entry.isreg() or ending not in (*EXTENSIONS, *LABEL_ENDINGS):
+                    continue
+                if PurePosixPath(entry.name).name.startswith("."):
                     continue
                 member = Member(entry.offset_data, entry.size)
                 if member.start + member.size > length:

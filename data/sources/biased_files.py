@@ -34,11 +34,12 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.image_files import image_bytes
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.kept import while_unchanged
+from contrasweep.data.listing import names_below
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files
 from contrasweep.data.sources import corrupted
 from contrasweep.data.sources.cifar import CIFAR10_LAYOUT
-from contrasweep.data.sources.listed_images import ListedImages, names_below
+from contrasweep.data.sources.listed_images import ListedImages
 from contrasweep.data.spec import Split, family_of
 
 SOURCE = "https://github.com/kakaoenterprise/Learning-Debiased-Disentangled ({}, by its link: unpack it)"

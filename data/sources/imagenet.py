@@ -35,11 +35,12 @@ from contrasweep.data.condition_files import (
 )
 from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_hierarchy
+from contrasweep.data.listing import names_below
 from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
-from contrasweep.data.sources.listed_images import ListedImages, list_classes, listed_family, names_below
+from contrasweep.data.sources.listed_images import ListedImages, list_classes, listed_family
 from contrasweep.data.spec import DatasetFamily, Split
 
 ALL_CLASSES, ALL_TRAIN, ALL_TEST = 1_000, 1_281_167, 50_000

@@ -37,9 +37,10 @@ from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.fingerprint import fingerprint_of_file
 from contrasweep.data.images import LabelledImages
+from contrasweep.data.listing import names_below
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
-from contrasweep.data.sources.listed_images import SIZE, ListedImages, list_classes, names_below
+from contrasweep.data.sources.listed_images import SIZE, ListedImages, list_classes
 from contrasweep.data.spec import Split, family_of
 from contrasweep.data.text_table import column_of, read_text_table
 

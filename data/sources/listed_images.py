@@ -13,9 +13,8 @@ from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import FileImages, open_encoded
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.kept import while_unchanged
+from contrasweep.data.listing import names_below
 from contrasweep.data.options import DatasetOption, Options, spelled_name
-from contrasweep.data.own_folders import files_below
 from contrasweep.data.root import Archive
 from contrasweep.data.spec import DatasetFamily, Split
 
@@ -56,7 +55,9 @@ class ListedImages:
         """Return the images of ``rows``, in its order."""
         index = torch.tensor(rows, dtype=torch.int64)
         condition, bias = (None if fact is None else fact[index] for fact in (self.condition, self.bias))
-        return ListedImages([self.files[row] for row in rows], self.labels[index], condition, bias)
+        files = self.files
+        chosen = files.subset(rows) if isinstance(files, PathsBelow) else [files[row] for row in rows]
+        return ListedImages(chosen, self.labels[index], condition, bias)
 
     def opened(
         self, size: int, options: Options = MappingProxyType({}), *, channels: int = 3, resize: bool = True
@@ -113,6 +114,10 @@ class PathsBelow(Sequence[Path]):
     def __getitem__(self, row: Any) -> Any:
         return self.place / self.names[row]
 
+    def subset(self, rows: Sequence[int]) -> "PathsBelow":
+        """Return the files of ``rows``, in its order; no path is made."""
+        return PathsBelow(self.place, tuple(self.names[row] for row in rows))
+
 
 def list_classes(place: Path, classes: Sequence[str], endings: tuple[str, ...]) -> ListedImages:
     """List the images below the folder of each class; labels number the classes from 0 in their order.
@@ -129,9 +134,3 @@ def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:
     """List the images at any depth below a folder, without labels. See `names_below`."""
     names = names_below(place, endings)
     return ListedImages(PathsBelow(place, names), torch.full((len(names),), UNLABELLED, dtype=torch.int64))
-
-
-@while_unchanged(256)
-def names_below(folder: Path, endings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the files of `files_below`, sorted by path."""
-    return tuple("/".join(parts) for parts in sorted(files_below(folder, endings)))

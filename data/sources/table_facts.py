@@ -73,11 +73,12 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     words = () if label is None else _words(train, label, named)
     names = words or named
     classes = 0 if label is None else _class_count(train, label, words, len(names))
-    headers = _headers(train[0], image)
+    shown = next((part for part in train if part.rows), train[0])
+    headers = _headers(shown, image)
     first = headers[0]
     if not size and first.height != first.width:
         raise DatasetDamaged(
-            f"the images of {train[0].place} are not square (the first is {first.height} x {first.width}): "
+            f"the images of {shown.place} are not square (the first is {first.height} x {first.width}): "
             "give size=S to resize all of them to S x S"
         )
     return TableFacts(

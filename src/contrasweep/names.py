@@ -139,6 +139,11 @@ def with_capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def in_utf8(name: str) -> str:
+    r"""Return the name of a file as it can be written to one: bytes that are no UTF-8 become `\xff`."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _plain(name: str) -> str:
     """Return a lower-case name without the marks between its words; one of marks alone stays as it is."""
     return "".join(one for one in name if one.isalnum() or one == ".") or name

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from contrasweep.data import DATASETS
+from contrasweep.data import DATASETS, TransductiveSpec, dataset_spec
 from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
@@ -101,7 +101,8 @@ def test_check_prints_tables_for_people(run: Run, tree: Path) -> None:
     [
         ("cifar10", "cifar-10-batches-py does not exist. Get it from https://"),
         ("cifar11", "unknown dataset 'cifar11'. Did you mean 'cifar10'?"),
-        ("two-view-digits", "dataset two-view-digits is transductive: it has no splits of labelled images"),
+        ("xrmb", "dataset 'xrmb' not found"),
+        ("celeba", "celeba holds list_attr_celeba.txt"),
         ("stl10:split=trian", "Did you mean 'train'?"),
         ("hub-parquet", "dataset hub-parquet needs path: hub-parquet:path=..."),
         ("hub-parquet:path=none", "does not exist. Give path= an absolute path"),
@@ -111,6 +112,23 @@ def test_what_cannot_be_checked_exits_with_2(run: Run, name: str, message: str) 
     done = run("datasets", "check", name)
     assert done.exit_code == 2
     assert message in done.output
+
+
+def test_check_of_folds_tells_what_each_of_them_holds(run: Run) -> None:
+    done = run("datasets", "check", "two-view-digits")
+    assert (done.exit_code, done.stderr) == (0, "two-view-digits\n")
+    assert [line.split("\t") for line in done.stdout.splitlines()] == [
+        ["folds", "labels", "labelled", "unlabelled", "views"],
+        ["10", "10", "100", "1697", "1 x 8 x 8, 1 x 8 x 8"],
+    ]
+    found = json.loads(run("datasets", "check", "two-view-digits", "--json").stdout)
+    spec = dataset_spec("two-view-digits")
+    assert isinstance(spec, TransductiveSpec)
+    assert (found["folds"], found["labels"]) == (spec.folds, spec.classes)
+    assert (found["labelled"], found["unlabelled"]) == (list(spec.labelled), list(spec.unlabelled))
+    refused = run("datasets", "check", "two-view-digits", "--all")
+    assert refused.exit_code == 2
+    assert "--all goes with labelled images" in refused.output
 
 
 def test_a_damaged_image_exits_with_2_and_is_named(run: Run, tree: Path) -> None:

@@ -1,5 +1,6 @@
 """Datasets by the library `datasets`: of the hub, whose cache stands in for it, and in folders."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -126,6 +127,21 @@ def test_images_in_folders_are_read_from_their_files_without_a_word(
     file.unlink()
     with pytest.raises(DatasetDamaged, match=rf"{file.name}"):
         train.pixels, test.pixels  # noqa: B018
+
+
+def test_a_process_that_lives_on_sees_other_images(tmp_path: Path) -> None:
+    for seed in range(20):
+        file = tmp_path / f"tree/train/{CLASSES[seed % 2]}/{seed}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(encoded(pixels(seed)))
+        os.utime(file.parent, (1, 1))
+    found = [spec_of("hf:path=tree", tmp_path)]
+    file.with_name("more.png").write_bytes(encoded(pixels(20)))
+    found.append(spec_of("hf:path=tree", tmp_path))
+    file.write_bytes(encoded(pixels(21)) + b"longer")
+    found.append(spec_of("hf:path=tree", tmp_path))
+    assert [one.train_size + one.test_size for one in found] == [20, 21, 21]
+    assert len({one.fingerprint for one in found}) == 3
 
 
 def test_a_fingerprint_follows_images_and_labels_and_no_place(saved: Path) -> None:
@@ -306,7 +322,10 @@ def test_training_opens_no_test_file(saved: Path) -> None:
     options = HF.parse(SAVED.removeprefix("hf:"))
     (file,) = (saved / "saved/test").glob("*.arrow")
     train = HF.read(saved, "train", options)
-    file.write_bytes(b"no Arrow file")
+    state = file.stat()
+    file.write_bytes(bytes(state.st_size))
+    # With another time, the library would look into all files of the folder again.
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert len(HF.read(saved, "train", options)) == len(train)
     with pytest.raises(DatasetDamaged, match=r"test/data-00000-of-00001\.arrow cannot be read as Arrow"):
         check_available(SAVED, saved)

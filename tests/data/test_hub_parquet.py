@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
+from pyarrow.fs import LocalFileSystem
 from torch import Tensor
 
 from contrasweep.data import (
     UNLABELLED,
     DatasetDamaged,
     DatasetMissing,
+    DatasetSpec,
     Placement,
     StreamedImages,
     check_available,
@@ -25,6 +28,7 @@ from contrasweep.data import (
     image_chunks,
     load_test,
     load_training,
+    parquet,
 )
 from contrasweep.data.sources import HUB_PARQUET
 
@@ -76,6 +80,17 @@ def test_the_facts_are_read_from_footers_and_headers(tmp_path: Path) -> None:
     assert (spec.train_size, spec.test_size, spec.classes) == (10, 4, 3)
     assert (spec.channels, spec.image_size, spec.view_size) == (3, 8, 8)
     assert not spec.embedded
+
+
+def test_a_first_file_without_rows_says_nothing_of_the_images(tmp_path: Path) -> None:
+    name = write_set(tmp_path)
+    write_parquet(tmp_path / "set/train-00000-of-00002.parquet", [], [])
+    spec = dataset_spec(name, tmp_path)
+    assert isinstance(spec, DatasetSpec)
+    assert (spec.image_size, spec.channels, spec.train_size) == (8, 3, 4)
+    write_parquet(tmp_path / "set/train-00001-of-00002.parquet", [], [])
+    with pytest.raises(DatasetDamaged, match=r"train-00000-of-00002\.parquet holds no images"):
+        dataset_spec(name, tmp_path)
 
 
 @pytest.mark.parametrize("statistics", [True, False])
@@ -204,6 +219,29 @@ def test_images_are_unpacked_once_and_only_for_random_access(tmp_path: Path, cac
     write_parquet(tmp_path / "set/train-00000-of-00002.parquet", IMAGES[1:7], LABELS[1:7])
     changed = load_training(name, tmp_path, placement="stream").train.images
     assert torch.equal(changed[torch.tensor([9, 0])], LEVELS[[9, 1]])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_a_row_group_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    read: list[int] = []
+    original = pq.ParquetFile.iter_batches
+
+    def counted(file: pq.ParquetFile, *args: object, **keywords: object) -> Iterator[pa.RecordBatch]:
+        for one in original(file, *args, **keywords):
+            read.append(len(one))
+            yield one
+
+    monkeypatch.setattr(parquet, "_BATCH", batch)
+    write_parquet(tmp_path / "0.parquet", [*IMAGES[:6], None], LABELS[:7], row_group=5)
+    state = parquet.ParquetPart(LocalFileSystem(), str(tmp_path / "0.parquet"), 0, 0)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    for random in (False, True):
+        images = parquet.ParquetImages([state], "img")
+        if random:
+            images.prepare_random_access()
+        assert images.read(range(7)) == [*IMAGES[:6], b""]
+    assert sum(read) == 14, "each group once, and once to unpack it"
+    assert max(read) == min(batch, 5)
 
 
 def test_a_broken_unpacking_leaves_nothing(

@@ -19,6 +19,7 @@ from contrasweep.data import (
     load_test,
     load_training,
 )
+from contrasweep.data.listing import files_below
 
 NAME = "image-folder:path=tree,size=8"
 
@@ -70,6 +71,22 @@ def test_hidden_files_and_folders_are_no_images(tree: Path, name: str) -> None:
     assert spec.train_size == len(load_training(name, tree).train) == 3
 
 
+@pytest.mark.parametrize("name", [NAME, f"{NAME},labels=none"])
+def test_folders_behind_links_are_read_and_none_twice(tree: Path, name: str) -> None:
+    more = tree / "elsewhere/more"
+    more.mkdir(parents=True)
+    (more / "e.png").write_bytes(encoded(pixels(4)))
+    cat = tree / "tree/train/cat"
+    (cat / "a link").symlink_to(more)
+    (more / "back").symlink_to(cat)
+    (cat / "a first").symlink_to(cat / "aa")
+    spec = dataset_spec(name, tree)
+    assert isinstance(spec, DatasetSpec)
+    assert spec.train_size == len(load_training(name, tree).train) == 4
+    assert [file[-1] for file in files_below(cat, (".png",))] == ["b.png", "z.png", "e.png"]
+    assert ("aa", "z.png") in files_below(cat, (".png",)), "a folder keeps its own name"
+
+
 def test_images_of_any_shape_become_squares_of_the_size_asked_for(tree: Path) -> None:
     (tree / "tree/val/cat/d.png").write_bytes(encoded(pixels(3, 20, 30)))
     assert load_test("image-folder:path=tree,size=5", tree).images.shape == (1, 3, 5, 5)
@@ -100,6 +117,25 @@ def test_a_corrupt_file_is_named_or_left_out_when_asked(tree: Path, caplog: pyte
     assert torch.equal(train.pixels, torch.stack([_tensor(2), _tensor(1)]))
     assert "1 corrupt images of 3 are left out" in caplog.text
     assert "b.png" in caplog.text
+
+
+def test_a_broken_link_is_named_or_left_out_when_asked(tree: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tree / "tree/train/cat/b.png").unlink()
+    (tree / "tree/train/cat/b.png").symlink_to(tree / "nowhere.png")
+    check_available(NAME, tree)
+    assert dataset_spec(NAME, tree).channels == 3
+    with pytest.raises(DatasetDamaged, match=r"train/cat/b\.png: there is no such file"):
+        load_training(NAME, tree)
+    assert load_training(f"{NAME},corrupt=skip", tree).train.labels.tolist() == [0, 1]
+    assert "1 corrupt images of 3 are left out" in caplog.text
+
+
+def test_where_all_images_are_broken_links_one_is_named(tree: Path) -> None:
+    for name in ("cat/b.png", "cat/aa/z.png", "ant/c.PNG"):
+        (tree / "tree/train" / name).unlink()
+        (tree / "tree/train" / name).symlink_to("nowhere.png")
+    with pytest.raises(DatasetDamaged, match=r"\.png: there is no such file"):
+        dataset_spec(NAME, tree)
 
 
 def test_missing_files_are_named(tree: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from real_data import real_root
 
 from contrasweep.data import LabelledImages, dataset_spec, load_test, load_training, load_uncut
-from contrasweep.data.imbalance import imbalanced_counts, imbalanced_rows
+from contrasweep.data.imbalance import Rule, imbalanced_counts, imbalanced_rows
 from contrasweep.data.sources.digits import SMALL_DIGITS
 
 
@@ -36,8 +36,14 @@ def test_an_empty_class_is_refused_and_how_to_keep_one_is_said() -> None:
         imbalanced_counts([5000] * 10, "exponential")
     with pytest.raises(ValueError, match="none of the 1 images of class 0"):
         imbalanced_counts([1] * 10, "linear")
-    with pytest.raises(ValueError, match="class 1"):
-        imbalanced_counts([10, 0], "linear", at_least=3)
+
+
+@pytest.mark.parametrize(("rule", "first"), [("linear", 3), ("exponential", 1)])
+def test_a_class_without_images_stays_as_it_is(rule: Rule, first: int) -> None:
+    kept = imbalanced_counts([10, 0, 10], rule, at_least=1)
+    assert kept == [first, 0, 10]
+    labels = torch.tensor([0, 2] * 10)
+    assert labels[imbalanced_rows(labels, "x", kept)].bincount().tolist() == kept
 
 
 def test_a_minimum_never_invents_images_nor_takes_any_away() -> None:

@@ -71,6 +71,15 @@ def test_samples_of_all_shards_stand_in_order(write: Write, tmp_path: Path) -> N
     assert torch.equal(test.pixels, images_of(4))
 
 
+def test_hidden_members_are_no_samples(write: Write, tmp_path: Path) -> None:
+    hidden = {f"s/._{number:03d}.{ending}": b"a Mac's" for number in (0, 1) for ending in ("png", "cls")}
+    write("train-0.tar", {**hidden, ".png": b"", **labelled((0, 2), (1, 3))})
+    write("test-0.tar", labelled((2, 2)))
+    train = load_training(NAME, tmp_path).train
+    assert torch.equal(train.pixels, images_of(0, 1))
+    assert dataset_spec(NAME, tmp_path).class_names == ("2", "3")
+
+
 def test_a_stream_reads_several_shards_at_once(write: Write, tmp_path: Path) -> None:
     write("train-000.tar", labelled((0, 0), (1, 1)))
     write("train-001.tar", labelled((2, 0), (3, 1)))

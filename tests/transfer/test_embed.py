@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,6 +76,23 @@ def test_a_folder_gives_names_and_classes(runs: list[FinalRun], pictures: Path, 
     assert by_name["a/3.png"] != by_name["b/1.png"]
     said = json.loads(pq.read_schema(tmp_path / "features.parquet").metadata[METADATA])
     assert said["preprocessing"].startswith("shorter side resized, centre square cut out; 8 x 8 pixels")
+
+
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_names_that_are_not_utf8_are_escaped(runs: list[FinalRun], tmp_path: Path, as_dataset: bool) -> None:
+    for number in range(20):
+        file = tmp_path / "pictures" / os.fsdecode(b"caf\xe9" if number % 2 else b"b") / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
+    file.rename(file.with_name(os.fsdecode(b"\xff.png")))
+    source = f"image-folder:path={tmp_path}/pictures,size=8" if as_dataset else tmp_path / "pictures"
+    output, page = tmp_path / "features.parquet", tmp_path / "map.html"
+    embed(runs[0].file, source, output, split="train" if as_dataset else None, page=page)
+    rows = pq.read_table(output).to_pylist()
+    assert {row["class"] for row in rows} == {r"caf\xe9", "b"}
+    before = f"{tmp_path}/pictures/" if as_dataset else ""
+    assert rf"{before}caf\xe9/\xff.png" in {row["image"] for row in rows}
+    assert r"caf\\xe9" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("stored", [8, 12, 15])

@@ -1,6 +1,6 @@
 """`contrasweep datasets` lists the datasets; `contrasweep datasets check NAME` examines the files of one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,22 +63,46 @@ def check(
 ) -> None:
     """Look into a dataset's files: counts, shapes, a decoded image, published checksums.
 
+    Of a transductive dataset, it looks for the files, and tells the folds.
+
     Example: contrasweep datasets check cifar10 --data-root /data
     """
-    images = "every image" if every_image else "an image of each split"
-    remark(f"Counting the images of {name}, and decoding {images} ...")
-    from contrasweep.data import inspect_dataset
-    from contrasweep.data import parse_image_dataset as parse
+    from contrasweep.data import TransductiveFamily, inspect_dataset, parse_dataset
     from contrasweep.tuning.errors import told_to_user
 
     before = context.obj
+    root, as_json = data_root or before["data_root"], json or before["json"]
     with told_to_user():
-        parse(name)
-        report = inspect_dataset(name, data_root or before["data_root"], every_image=every_image)
-    if json or before["json"]:
+        if isinstance(parse_dataset(name)[0], TransductiveFamily):
+            _check_folds(name, root, every_image=every_image, as_json=as_json)
+            return
+        images = "every image" if every_image else "an image of each split"
+        remark(f"Counting the images of {name}, and decoding {images} ...")
+        report = inspect_dataset(name, root, every_image=every_image)
+    if as_json:
         print_json(_content(report))
     else:
         _print(report)
+
+
+def _check_folds(name: str, root: Path | None, *, every_image: bool, as_json: bool) -> None:
+    """Look for the files of a transductive dataset, and print its facts."""
+    from contrasweep.data import TransductiveSpec, check_available, dataset_spec
+
+    if every_image:
+        raise ValueError(f"--all goes with labelled images; {name} is transductive: it has folds of objects")
+    check_available(name, root)
+    spec = dataset_spec(name, root)
+    assert isinstance(spec, TransductiveSpec)
+    facts = {"folds": spec.folds, "labels": spec.classes}
+    if as_json:
+        lists = {"labelled": list(spec.labelled), "unlabelled": list(spec.unlabelled)}
+        views = {"views": [list(shape) for shape in spec.views]}
+        print_json({"dataset": spec.name, "licence": spec.licence, **facts, **lists, **views})
+        return
+    counts = {"labelled": _range(spec.labelled), "unlabelled": _range(spec.unlabelled)}
+    shapes = ", ".join(" x ".join(map(str, shape)) for shape in spec.views)
+    print_rows(spec.name, [{**facts, **counts, "views": shapes}])
 
 
 app = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
@@ -175,3 +199,9 @@ def _split_row(split: "SplitReport") -> dict[str, Any]:
         "decoded": split.decoded,
         "their mean level": split.mean_level,
     }
+
+
+def _range(counts: Sequence[int]) -> str:
+    """Return the number of objects of each fold: one number where all folds have the same."""
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"

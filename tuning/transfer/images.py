@@ -19,8 +19,9 @@ from contrasweep.data import (
     load_training,
 )
 from contrasweep.data.encoded import DecodedImages, FileImages
+from contrasweep.data.listing import names_below
 from contrasweep.data.own_folders import EXTENSIONS
-from contrasweep.data.sources.listed_images import names_below
+from contrasweep.names import in_utf8
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import cut_of, refuse_other_data, spec_for
@@ -33,7 +34,7 @@ class ImageSet:
 
     Attributes:
         images: uint8 `(N, C, H, W)`, decoded as they are asked for where they are stored encoded.
-        names: N file names, or numbers in the dataset.
+        names: N file names, or numbers in the dataset; all texts can be written in UTF-8.
         labels: N labels; None for an image without one.
         classes: the names of the labels.
         source: what they are, in words.
@@ -87,7 +88,14 @@ def folder_images(folder: str, channels: int, size: int, *, skip_corrupt: bool =
     number = {name: label for label, name in enumerate(classes)}
     files = DecodedImages(FileImages([place / name for name in names]), (channels, size, size), resize=True)
     labels = [None if name is None else number[name] for name in own]
-    found = ImageSet(StreamedImages(files), names, labels, classes, os.path.abspath(folder), resized=True)
+    found = ImageSet(
+        StreamedImages(files),
+        [in_utf8(name) for name in names],
+        labels,
+        [in_utf8(name) for name in classes],
+        in_utf8(os.path.abspath(folder)),
+        resized=True,
+    )
     return found.subset(files.sound_rows()) if skip_corrupt else found
 
 
@@ -138,8 +146,8 @@ def _image_set(found: LabelledImages, spec: DatasetSpec, split: str) -> ImageSet
         found.images,
         _names(found.images, split),
         [None if label == UNLABELLED else label for label in found.labels.tolist()],
-        spec.told_classes,
-        f"{spec.name}, {split} split",
+        [in_utf8(name) for name in spec.told_classes],
+        in_utf8(f"{spec.name}, {split} split"),
         bias=None if found.bias is None else found.bias.tolist(),
         background=None if colours is None else ["#{:02X}{:02X}{:02X}".format(*one) for one in colours],
     )
@@ -147,5 +155,5 @@ def _image_set(found: LabelledImages, spec: DatasetSpec, split: str) -> ImageSet
 
 def _names(images: Images, split: str) -> Sequence[str]:
     if isinstance(images, StreamedImages) and isinstance(images.source, DecodedImages):
-        return [images.source.name(row) for row in images.rows.tolist()]
+        return [in_utf8(images.source.name(row)) for row in images.rows.tolist()]
     return [f"{split}/{row}" for row in range(len(images))]
