@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from contrasweep.data.listing import file_state, states_of
+from contrasweep.data.listing import file_state, names_below, states_of
 
 BLOCKS = 64
 """How many blocks of a split's contents are read."""
@@ -50,10 +50,17 @@ class Listing:
 def fingerprint_below(train: Listing, test: Listing | None) -> str:
     """Return the fingerprint of files of this machine, see `fingerprint_of`.
 
-    A process remembers it until one of the files has another size or time of change.
+    A process remembers it until one of the files whose contents count has another size or time of change: a
+    look at a million files takes seconds, and minutes on a network's disk.
     """
     splits = [train] if test is None else [train, test]
-    return _remembered(train, test, states_of(place for one in splits for place in one.places()))
+    return _remembered(train, test, tuple(map(_sampled_state, splits)))
+
+
+def state_below(folder: Path) -> tuple[str, ...]:
+    """Return what changes with a name below a folder, and with the files that a fingerprint would read."""
+    names = names_below(folder, ("",))
+    return *names, _sampled_state(Listing(folder, names))
 
 
 def fingerprint_of_file(file: Path) -> str:
@@ -62,8 +69,13 @@ def fingerprint_of_file(file: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _remembered(train: Listing, test: Listing | None, states: str) -> str:
+def _remembered(train: Listing, test: Listing | None, states: tuple[str, ...]) -> str:
     return fingerprint_of(_files(train), None if test is None else _files(test))
+
+
+def _sampled_state(listing: Listing) -> str:
+    names = (listing.names[row] for row in sampled_rows(len(listing.names)))
+    return states_of(f"{listing.folder}/{name}" for name in names)
 
 
 def _files(listing: Listing) -> SplitFiles:

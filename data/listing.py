@@ -56,13 +56,6 @@ def states_of(files: Iterable[str]) -> str:
     return hashlib.blake2b(states, digest_size=16).hexdigest()
 
 
-def state_below(folder: Path) -> str:
-    """Return a short text that is another one where a name, size or time of change below the folder is."""
-    names = names_below(folder, ("",))
-    listed = hashlib.blake2b("\0".join(names).encode(errors="surrogateescape"), digest_size=16)
-    return listed.hexdigest() + states_of(f"{folder}/{name}" for name in names)
-
-
 class _Tree:
     """What is remembered of the files below a folder: their names, and the states of all folders."""
 

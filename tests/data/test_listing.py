@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contrasweep.data import listing
-from contrasweep.data.listing import names_below, state_below
+from contrasweep.data.fingerprint import state_below
+from contrasweep.data.listing import names_below
 
 
 @pytest.fixture
