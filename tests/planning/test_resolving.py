@@ -27,8 +27,8 @@ from contrasweep.tuning.planning.spaces import complete_space, pin_values, space
 
 FITTING = [
     (method, facts.name)
-    for method in METHODS
     for facts in known_datasets()
+    for method in METHODS
     if not lacking(METHODS[method], facts)
 ]
 

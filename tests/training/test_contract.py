@@ -44,15 +44,15 @@ SmallData = Callable[[str], Prepared]
 QUICK = {"epochs": 1, "batch_size": 48, "probes.max_steps": 5, "schedule.warmup_epochs": 0}
 PAIRS = [
     (method, facts.name)
-    for method in METHODS
     for facts in known_datasets()
+    for method in METHODS
     if facts.embedded and facts.name != fitting_dataset(method) and not lacking(METHODS[method], facts)
 ]
 PARTLY_LABELLED = replace(dataset_spec("digits"), unlabelled_size=48)
 OF_FILES = [
     (method, facts.name)
-    for method in METHODS
     for facts in known_datasets()
+    for method in METHODS
     if isinstance(facts, TransductiveSpec)
     and facts.name in ("scene", "xrmb", "celeba", "noisy-mnist-1v")
     and not lacking(METHODS[method], facts)
