@@ -40,8 +40,8 @@ PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
 Family = DatasetFamily | TransductiveFamily
 
-_SAME_IMAGES = ("size", "colour")
-"""The options of own images that show the same images in another way."""
+_CUTTING = ("labels", "label")
+"""The options of own images on which depends which of them are cut off as test images."""
 
 
 def _completed(family: Family, *, of_plugin: bool = False) -> Family:
@@ -137,8 +137,9 @@ def cut_other_test_images(name: str, other: str, root: Path | None = None) -> bo
     (family, options), (its_family, others) = parse_dataset(name), parse_dataset(other)
     if family is not its_family or CUT not in family.describe(data_root(root), options).summary:
         return False
-    changed = {key for key, value in options.items() if value != others[key]}
-    return any(key not in _SAME_IMAGES and not family.options[key].of_condition for key in changed)
+    # Tables leave out corrupt images before the cut, folders and tar files after it.
+    cutting = (*_CUTTING, "corrupt") if "label" in options else _CUTTING
+    return any(options[key] != others[key] for key in cutting if key in options)
 
 
 def known_datasets(root: Path | None = None) -> list[DatasetFacts]:

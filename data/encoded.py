@@ -57,7 +57,7 @@ class FileImages:
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
         """Return the contents of the files, see `image_bytes`; missing is a broken link, or what has gone."""
-        return [image_bytes(file) if os.path.exists(file) else b"" for file in self.files(rows)]
+        return [b"" if _is_gone(file) else image_bytes(file) for file in self.files(rows)]
 
     def files(self, rows: Sequence[int]) -> list[Path]:
         """Return the paths of the files."""
@@ -66,6 +66,17 @@ class FileImages:
     def name(self, row: int) -> str:
         """Return the file's path."""
         return str(self._files[row])
+
+
+def _is_gone(file: Path) -> bool:
+    """Whether a file is not there; a disk that fails says nothing of that."""
+    try:
+        os.stat(file)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class DecodedImages:

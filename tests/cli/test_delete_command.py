@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.store import Heartbeat, open_location
+from contrasweep.tuning.store import Heartbeat, open_location, save_study
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.removal import delete_study
-from tests.studies import PlannedStudy, scored, small_plan
+from tests.studies import PlannedStudy, make_final_record, scored, small_plan
 
 Run = Callable[..., Result]
 
@@ -48,6 +48,13 @@ def test_it_asks_and_says_what_goes(run: Run) -> None:
     assert run("delete", "study-1", input="y\n").exit_code == 0
     assert places() == {path for path in before if "study-1-final" in path}
     assert not Path("results/trials/study=study-1").exists()
+
+
+def test_final_runs_of_another_search_are_not_named(run: Run) -> None:
+    record = make_final_record("study-1-6-epochs-final", search={"searched": "study-1-6-epochs"})
+    save_study(open_location("results", writable=True), record)
+    asked = run("delete", "study-1", input="n\n")
+    assert "Its final runs stay: study-1-final." in asked.output
 
 
 def test_an_unknown_one_is_refused_with_the_nearest(run: Run) -> None:

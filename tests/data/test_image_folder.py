@@ -1,5 +1,6 @@
 """Trees of image files: a folder for each class, resized to one square size."""
 
+import errno
 import logging
 import os
 import shutil
@@ -15,10 +16,12 @@ from contrasweep.data import (
     DatasetSpec,
     StreamedImages,
     check_available,
+    cut_other_test_images,
     dataset_spec,
     load_test,
     load_training,
 )
+from contrasweep.data.encoded import FileImages
 from contrasweep.data.listing import files_below
 
 NAME = "image-folder:path=tree,size=8"
@@ -221,3 +224,43 @@ def test_a_class_may_begin_like_a_split(tree: Path) -> None:
     for number in range(10):
         (tree / f"tree/cat/more{number}.png").write_bytes(encoded(pixels(number)))
     assert dataset_spec(NAME, tree).class_names == ("cat", "train_station")
+
+
+@pytest.mark.parametrize(
+    ("options", "cuts_others"),
+    [
+        ("", False),
+        (",labels=none", True),
+        (",images=40", False),
+        (",test_images=4", False),
+        (",corrupt=skip", False),
+        (",colour=grey", False),
+    ],
+)
+def test_the_labels_alone_decide_which_test_images_are_cut_off(
+    tmp_path: Path, options: str, cuts_others: bool
+) -> None:
+    for label in range(2):
+        (tmp_path / f"own/{label}").mkdir(parents=True)
+        for seed in range(40):
+            (tmp_path / f"own/{label}/{seed}.png").write_bytes(encoded(pixels(40 * label + seed)))
+    name = "image-folder:path=own,size=8"
+    assert cut_other_test_images(name, name + options, tmp_path) == cuts_others
+    assert not cut_other_test_images("digits", name, tmp_path)
+    # What is said of the names is so of the images.
+    test = {image.numpy().tobytes() for image in load_test(name, tmp_path).pixels}
+    trained = load_training(name + options, tmp_path).train.pixels
+    if "grey" not in options:
+        assert bool(test & {image.numpy().tobytes() for image in trained}) == cuts_others
+
+
+def test_a_disk_that_fails_for_a_moment_leaves_out_no_image(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    images = FileImages([tree / "tree/train/cat/b.png"])
+    monkeypatch.setattr("contrasweep.data.encoded.os.stat", fails)
+    with pytest.raises(DatasetDamaged, match=r"b\.png: cannot be read"):
+        images.read([0])

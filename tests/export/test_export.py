@@ -317,6 +317,19 @@ def test_longer_final_runs_are_exported_by_their_name(tmp_path: Path) -> None:
         assert seeds == {"study-1": 5, name: 5 + place}
 
 
+def test_final_runs_that_failed_do_not_hide_longer_ones_and_name_no_others(tmp_path: Path) -> None:
+    search = PlannedStudy(small_plan(tmp_path))
+    search.write(scored())
+    for name, status in (("study-1-final", "failed"), ("study-1-9-epochs-final", "completed")):
+        record = make_final_record(name, search={"searched": "study-1"}, created=search.record.created)
+        WrittenStudy(tmp_path, record).write(
+            Run(0, 5, status=status, final={"test.accuracy": 0.5}, phase="final")
+        )
+    assert runs_with_encoders(search.store, "study-1")[0] == "study-1-9-epochs-final"
+    with pytest.raises(InputError, match="study-1-final has no encoder: none of its runs has completed"):
+        runs_with_encoders(search.store, "study-1-final")
+
+
 def _seed_of(store: ResultsStore, given: str) -> int:
     run = source_of_study(store, given).run
     assert run is not None

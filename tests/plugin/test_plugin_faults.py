@@ -113,6 +113,7 @@ def test_an_error_of_training_without_a_line_names_the_plugins_of_the_run(
     for other in (
         raised(lambda: trains(ours, KeyError(1))),
         raised(lambda: trains(of_plugin, TrainingDiverged("loss nan"))),
+        raised(lambda: trains(of_plugin, OSError(28, "No space left on device"))),
         raised(lambda: trains(of_plugin, raised(lambda: plugin.forward(1)))),
     ):
         assert "the run uses" not in with_plugin_place(other)

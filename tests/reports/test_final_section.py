@@ -1,5 +1,7 @@
 """The section of a report on final runs."""
 
+from dataclasses import replace
+
 from contrasweep.tuning.reports.sections import study_sections
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
@@ -31,7 +33,12 @@ def test_longer_final_runs_have_tables_of_their_own(write_study, write_final, lo
     assert "all training data; the" in final.text
     assert final.tables[2].title == "Trained for 30 epochs (demo-30-epochs-final)"
     assert final.tables[2].rows[0][:3] == ("fair-cclk, trial 0", 3, "0.9020 ± 0.0010")
-    assert by_title(data)["Reproduce"].text.count("contrasweep run demo --epochs 30") == 1
+    commands = by_title(data)["Reproduce"].text
+    assert commands.count("contrasweep run demo --epochs 30") == 1
+    ((longer, runs),) = data.other_finals
+    from_python = longer.model_copy(update={"command": ""})
+    commands = by_title(replace(data, other_finals=[(from_python, runs)]))["Reproduce"].text
+    assert "contrasweep run demo --seeds 5 --epochs 30" in commands
 
 
 def test_final_runs_of_two_networks_are_beside_their_own_controls(write_study, store, location) -> None:

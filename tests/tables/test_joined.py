@@ -8,7 +8,14 @@ import pytest
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import counting, joined, replaced_rows, saved_before, saved_seeds
+from contrasweep.tuning.tables.joined import (
+    counting,
+    joined,
+    not_replaced,
+    replaced_rows,
+    saved_before,
+    saved_seeds,
+)
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.results import RunValue, TableResults, save_results
 from tests.tables.stored import score, store_runs
@@ -95,12 +102,15 @@ def test_saved_runs_of_other_settings_are_neither_shown_nor_judged(tmp_path: Pat
     planned, key = replace(planned, values=()), ("infonce", "acc")
     changed = replace(saved.cells[key], settings={**saved.cells[key].settings, "epochs": 7})
     saved = replace(saved, cells={**saved.cells, key: changed})
-    shown = joined(planned, counting(planned, saved))
+    shown = joined(planned, not_replaced(planned, saved))
     assert {v.row for v in shown.values if v.column == "acc"} == {"fair-cclk", "fair-infonce"}
     assert shown.gaps[key] == "0 of 3 runs done"
     assert key in {(v.row, v.column) for v in joined(planned, saved).values}, "the file keeps them"
+    elsewhere = replace(planned, cells={})
+    assert joined(elsewhere, not_replaced(elsewhere, saved)).values, "its data are on another machine"
     tuned = replace(planned, tuned=True)
-    assert counting(tuned, saved) is saved
+    assert not_replaced(tuned, saved) is saved
+    assert counting(tuned, saved) is None, "a search runs again where the store does not hold it"
 
 
 def test_what_went_wrong_is_still_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from contrasweep.tuning.cli.rendering import print_rows, remark, say
 from contrasweep.tuning.errors import InputError
 
 if TYPE_CHECKING:
+    from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.store.removal import Held
 
 
@@ -35,7 +36,8 @@ def delete(
     if store.state(study) == "running":
         raise InputError(f"study {study} is being run: stop it first")
     held = held_by(location, study)
-    finals = [] if record.is_final else [one for one in study_names(location) if is_final_name(one, study)]
+    names = [] if record.is_final else study_names(location)
+    finals = [one for one in names if is_final_name(one, study) and _is_of(store, one, study)]
     stay = f". Its final runs stay: {', '.join(finals)}" if finals else ""
     print_rows(
         f"Of study {study} in {results}",
@@ -47,6 +49,17 @@ def delete(
         raise typer.Exit(1)
     delete_study(location, study)
     say(f"Deleted study {study}.")
+
+
+def _is_of(store: "ResultsStore", final: str, study: str) -> bool:
+    """Whether a study holds final runs of another; one that cannot be read counts by its name."""
+    from contrasweep.tuning.store import StoreError
+
+    try:
+        record = store.study(final)
+    except StoreError:
+        return True
+    return record.is_final and record.searched_study == study
 
 
 def _rows(held: "list[Held]") -> list[dict[str, object]]:

@@ -161,7 +161,13 @@ def table(
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.joined import counting, joined, replaced_rows, saved_before, saved_seeds
+    from contrasweep.tuning.tables.joined import (
+        joined,
+        not_replaced,
+        replaced_rows,
+        saved_before,
+        saved_seeds,
+    )
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
     from contrasweep.tuning.tables.results import TableResults
@@ -200,10 +206,10 @@ def table(
         # Another command may have added to the file meanwhile: it is read again.
         saved = saved_before(found, save)
         found = collect(plan, stored, data_root)
-    kept, found = joined(found, saved), joined(found, counting(found, saved))
+    kept, found = joined(found, saved), joined(found, not_replaced(found, saved))
     # Claims may read other tables of the same form, stored or saved.
     others = {
-        name: joined(other, counting(other, saved_before(other, save)))
+        name: joined(other, not_replaced(other, saved_before(other, save)))
         for name, other in collect_others(plan, stored, data_root).items()
     }
     verdicts = judge_all(found, others)

@@ -15,7 +15,7 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import plugin_fault, raised_by_plugin
+from contrasweep.plugins import plugin_fault, plugin_place, raised_by_plugin
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import waiting
@@ -206,9 +206,10 @@ def plugin_errors_in_words() -> Iterator[None]:
     except (InputError, SweepFailed, TrainingDiverged, RanksLost):
         raise
     except BaseException as error:
-        of_plugin = isinstance(error, Exception) or raised_by_plugin(error)
+        # An error without a line of a plug-in may be a passing one: the group is started once more.
+        of_plugin = plugin_place(error) is not None
         told = plugin_fault(error) if of_plugin else None
-        if told is None:
+        if told is None or not (isinstance(error, Exception) or raised_by_plugin(error)):
             raise
         raise SweepFailed(told) from error
 

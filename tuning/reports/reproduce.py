@@ -10,7 +10,7 @@ from contrasweep.tuning.reports.answer import FINAL_SEEDS
 from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.results.commands import YAML, best_command, results_option, sweep_command
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store import StudyRecord, final_name
 
 FROM_PYTHON = "The sweep was started from Python; this is the same as a command. "
 NO_COMMAND = (
@@ -61,10 +61,18 @@ def _final_commands(data: StudyData) -> list[str]:
     final = data.final_record
     if final is None and not data.ranked:
         return []
-    where = results_option(data.results)
-    usual = f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}{where}"
-    run = (final and final.command) or usual
+    run = _run_command(data, final)
     files = [word for word in shlex.split(run) if word.endswith(YAML)]
     own = files if len(files) == 1 else [file for file in files if data.name in file]
-    others = [record.command for record, _ in data.other_finals if record.command]
+    others = [_run_command(data, record) for record, _ in data.other_finals]
     return [*(best_command(data.name, data.results, file) for file in own[:1]), run, *others]
+
+
+def _run_command(data: StudyData, final: StudyRecord | None) -> str:
+    """Return the command of final runs: as it was given, else one that does the same."""
+    if final is not None and final.command:
+        return final.command
+    usual = final is None or final.name == final_name(data.name)
+    epochs = "" if usual or final is None else f" --epochs {final.experiment.epochs}"
+    where = results_option(data.results)
+    return f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}{epochs}{where}"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.best import ranked
 from contrasweep.tuning.results.commands import results_option
-from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows, final_record
+from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows, final_records
 from contrasweep.tuning.store import Location, ResultsStore, study_names
 from contrasweep.tuning.store.filesystem import ONCE
 
@@ -46,8 +46,8 @@ def stored_encoders(location: Location, study: str) -> set[str]:
 def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
     """Return the study whose encoders stand for a given one, and the rows of its runs that have one.
 
-    Final runs stand for themselves; for a search, its `final_record`. Where none has completed, these are the
-    trials whose encoders the search has kept.
+    Final runs stand for themselves; for a search, the first of its `final_records` with a completed run.
+    Where none has completed, these are the trials whose encoders the search has kept.
 
     Raises:
         InputError: no run has one.
@@ -55,10 +55,11 @@ def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[Tr
     """
     record = store.study(given)
     searched = record.searched_study
-    final = record if record.is_final else final_record(store, searched)
-    rows = {} if final is None else completed_rows(store, final.name)
-    if final is not None and rows:
-        return final.name, rows
+    for final in [record] if record.is_final else final_records(store, searched):
+        if rows := completed_rows(store, final.name):
+            return final.name, rows
+    if record.is_final:
+        raise InputError(f"study {given} has no encoder: none of its runs has completed")
     there = stored_encoders(store.location, searched)
     if there and searched in study_names(store.location):
         # Seeds of a failed trial may have left theirs.

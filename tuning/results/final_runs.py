@@ -97,11 +97,6 @@ class FinalRuns:
         return compare_first(scores) if scores else []
 
 
-def final_record(store: ResultsStore, searched: str) -> StudyRecord | None:
-    """Return the first of `final_records`, which stand for the search; None if there are none."""
-    return next(iter(final_records(store, searched)), None)
-
-
 def final_records(store: ResultsStore, searched: str) -> list[StudyRecord]:
     """Return the records of the final runs of a search: those of its own epochs, then the longest first.
 

@@ -27,26 +27,36 @@ def saved_before(planned: TableResults, folder: Path | None) -> TableResults | N
 
 
 def saved_seeds(planned: TableResults, saved: TableResults | None) -> dict[Key, Set[int | None]]:
-    """Return the seeds of each planned cell that were saved before and count as done.
-
-    A searched row is of the search in its own results folder, so none of its runs is done.
-    """
-    known = None if planned.tuned else counting(planned, saved)
+    """Return the seeds of each planned cell that were saved before and count as done."""
+    known = counting(planned, saved)
     runs = {} if known is None else by_cell(known.values)
     return {key: frozenset(own) for key, own in runs.items()}
 
 
 def counting(planned: TableResults, saved: TableResults | None) -> TableResults | None:
-    """Return what was saved before without the runs of other settings, which the plan makes again.
+    """Return those of the saved runs that are done: of planned cells, with their settings.
 
-    The saved runs of searched rows all count: what their searches found is not compared with the plan.
+    A searched row is of the search in its own results folder, so none of its runs counts.
     """
     if saved is None or planned.tuned:
-        return saved
+        return None
     alike = {
         key for key, cell in planned.cells.items() if key in saved.cells and _same(cell, saved.cells[key])
     }
     return replace(saved, values=tuple(run for run in saved.values if (run.row, run.column) in alike))
+
+
+def not_replaced(planned: TableResults, saved: TableResults | None) -> TableResults | None:
+    """Return the saved runs without those of other settings, which the plan makes again.
+
+    Cells that cannot be planned here, because their data are elsewhere, keep theirs; so do searched rows.
+    """
+    if saved is None or planned.tuned:
+        return saved
+    unlike = {
+        key for key, cell in planned.cells.items() if key in saved.cells and not _same(cell, saved.cells[key])
+    }
+    return replace(saved, values=tuple(run for run in saved.values if (run.row, run.column) not in unlike))
 
 
 def replaced_rows(planned: TableResults, saved: TableResults | None) -> list[str]:

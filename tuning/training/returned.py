@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.methods.declaration import ALWAYS_REPORTED, Declaration
@@ -75,10 +76,15 @@ def of_epoch(method: Declaration, returned: object) -> dict[str, float]:
     return numbers
 
 
+def _tensors(objective: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the tensors of a module's state; those of a lazy layer have no shape before its first call."""
+    state = objective.state_dict().items()
+    return {name: one for name, one in state if isinstance(one, torch.Tensor) and not is_lazy(one)}
+
+
 def shapes_of_state(objective: nn.Module) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor in a module's state, by its name."""
-    state = objective.state_dict().items()
-    return {name: tuple(value.shape) for name, value in state if isinstance(value, torch.Tensor)}
+    return {name: tuple(value.shape) for name, value in _tensors(objective).items()}
 
 
 def refuse_changed_state(
@@ -96,7 +102,7 @@ def refuse_changed_state(
             "absent" if name not in shapes else f"of shape {shapes[name]}" for shapes in (before, after)
         )
         raise WrongReturn(
-            f"{method.name}: {name} is {told} before and after an epoch, so that a checkpoint cannot be "
+            f"{method.name}: {name} is {told} before and after an epoch, so that a checkpoint may not be "
             "loaded: make it in __init__, with its final shape"
         )
 
@@ -106,7 +112,7 @@ def finite_tensors(objective: nn.Module) -> list[str]:
 
     The host waits for an accelerator once, whatever their number.
     """
-    state = {name: one for name, one in objective.state_dict().items() if isinstance(one, torch.Tensor)}
+    state = _tensors(objective)
     sound = torch.stack([torch.isfinite(value).all() for value in state.values()]).tolist()
     return [name for name, is_sound in zip(state, sound, strict=True) if is_sound]
 

@@ -6,13 +6,17 @@ Autograd, for example, fails in our call of `backward` if a method has overwritt
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from contrasweep.data import DatasetMissing
 from contrasweep.losses import RanksLost
 from contrasweep.plugins import SUSPECTED, distribution_of, plugin_place
 from contrasweep.tuning.errors import InputError, NotRepeatable, SweepFailed, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 
-FORESEEN = (InputError, NotRepeatable, RanksLost, SweepFailed, TrainingDiverged, WrongReturn)
-"""Errors whose text says what is wrong."""
+FORESEEN = (
+    *(InputError, NotRepeatable, RanksLost, SweepFailed, TrainingDiverged, WrongReturn),
+    *(DatasetMissing, MemoryError, OSError),
+)
+"""Errors that say what is wrong, or that the machine is to blame for."""
 
 
 @contextmanager
