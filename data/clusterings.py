@@ -99,7 +99,7 @@ def read_clusterings(
             for which `categorical` or `ignore` is given.
     """
     table = read_text_table(path)
-    hint = ". Name that of the labels: --label-column, in Python label_column"
+    hint = " Name that of the labels: --label-column, in Python label_column."
     label = column_of(table, label_column, path, hint)
     if any(name.startswith(READY_PREFIX) for name in table):
         if categorical or ignore:

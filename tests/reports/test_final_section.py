@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from contrasweep.tuning.reports.answer import next_commands
 from contrasweep.tuning.reports.sections import study_sections
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
@@ -25,6 +26,8 @@ def test_longer_final_runs_have_tables_of_their_own(write_study, write_final, lo
     WrittenStudy(location, record).write(*runs)
     found = study_sections(read_study(store, "demo"))
     assert "(accuracy) when trained for 30 epochs, against 0.5" in found[0].text
+    short = replace(read_study(store, "demo"), final_rows=[], state="ended")
+    assert any("--seeds 5 --epochs 30" in command for command in next_commands(short))
     assert "all training data for 30 epochs; the" in by_title(read_study(store, "demo"))["Final runs"].text
     write_final([(0.7, 0.5)] * 3)
     data = read_study(store, "demo")
@@ -56,3 +59,22 @@ def test_final_runs_of_two_networks_are_beside_their_own_controls(write_study, s
     drawn = {trace.name: [round(x, 3) for x in trace.x] for trace in final.figures[0].data}
     assert drawn["untrained"] == [0.901, 0.902, 0.903]
     assert drawn["untrained of trial 0"] == [0.801, 0.802, 0.803]
+
+
+def test_longer_final_runs_begin_with_the_best_trial_of_the_search(
+    write_study, write_final, location, store
+) -> None:
+    write_study([scored([0.5, 0.7]), scored([0.5, 0.8])])
+    write_final([(0.7, 0.5)] * 3)
+    names, search = ("test.accuracy", "test.untrained_accuracy"), {"searched": "demo"}
+    runs = [
+        Run(trial, seed, final=dict(zip(names, (0.8 + seed / 100, 0.5), strict=True)), phase="final")
+        for trial in (0, 1)
+        for seed in (1, 2, 3)
+    ]
+    WrittenStudy(location, make_final_record("demo-30-epochs-final", metrics=names, search=search)).write(
+        *runs
+    )
+    tables = by_title(read_study(store, "demo"))["Final runs"].tables
+    assert [row[0] for row in tables[2].rows] == ["fair-cclk, trial 1", "fair-cclk, trial 0", "untrained"]
+    assert tables[3].title.startswith("Test accuracy: fair-cclk, trial 1 minus each baseline")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import for_epochs, runs_of, selected_rows
+from contrasweep.tuning.reports.final import epochs_option, for_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.best import NOT_BEATEN
 from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
@@ -38,7 +38,7 @@ def next_commands(data: StudyData) -> list[str]:
     if data.state == "running":
         return [f"contrasweep report {name}{where} --watch 10"]
     best = best_command(data.name, data.results)
-    run = f"contrasweep run {name}{where} --seeds {FINAL_SEEDS}"
+    run = f"contrasweep run {name}{where} --seeds {FINAL_SEEDS}{epochs_option(data, data.final_record)}"
     if data.state == "interrupted":
         resume = resume_command([data.record.method], data.name, data.results)
         return [resume, *([best] if data.ranked else [])]

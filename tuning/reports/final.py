@@ -83,11 +83,17 @@ def _means(rows: Sequence[Mapping[str, Any]], data: StudyData, title: str) -> Ta
 
 def _others(record: StudyRecord, runs: FinalRuns, data: StudyData) -> Iterator[Table]:
     """Return the tables of final runs with another number of epochs; nothing before one has completed."""
-    if runs.rows:
-        yield _means(
-            runs.rows, data, f"Trained for {counted(record.experiment.epochs, 'epoch')} ({record.name})"
-        )
-        yield from differences_of(runs.rows, main_score(score_names(runs.summaries)))
+    rows = _best_first(runs.rows, data)
+    if rows:
+        length = counted(record.experiment.epochs, "epoch")
+        yield _means(rows, data, f"Trained for {length} ({record.name})")
+        yield from differences_of(rows, main_score(score_names(summarise_runs(rows))))
+
+
+def epochs_option(data: StudyData, final: StudyRecord | None) -> str:
+    """Return ` --epochs N` where final runs train for another number than the search; else nothing."""
+    usual = final is None or final.name == final_name(data.name)
+    return "" if usual or final is None else f" --epochs {final.experiment.epochs}"
 
 
 def for_epochs(data: StudyData) -> str:
@@ -100,8 +106,11 @@ def for_epochs(data: StudyData) -> str:
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
     """Return the completed final runs, those of the best trial of the search first."""
+    return _best_first([row for row in data.final_rows if row["status"] == "completed"], data)
+
+
+def _best_first(rows: Sequence[Mapping[str, Any]], data: StudyData) -> list[Mapping[str, Any]]:
     places = {one.number: place for place, one in enumerate(data.ranked)}
-    rows = [row for row in data.final_rows if row["status"] == "completed"]
     return sorted(rows, key=lambda row: places.get(row["trial"], len(places)))
 
 

@@ -7,10 +7,11 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.request import cut_into_levels
 from contrasweep.tuning.planning.spaces import check_names, space_of
 from contrasweep.tuning.reports.answer import FINAL_SEEDS
+from contrasweep.tuning.reports.final import epochs_option
 from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.results.commands import YAML, best_command, results_option, sweep_command
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.store import StudyRecord, final_name
+from contrasweep.tuning.store import StudyRecord
 
 FROM_PYTHON = "The sweep was started from Python; this is the same as a command. "
 NO_COMMAND = (
@@ -72,7 +73,5 @@ def _run_command(data: StudyData, final: StudyRecord | None) -> str:
     """Return the command of final runs: as it was given, else one that does the same."""
     if final is not None and final.command:
         return final.command
-    usual = final is None or final.name == final_name(data.name)
-    epochs = "" if usual or final is None else f" --epochs {final.experiment.epochs}"
-    where = results_option(data.results)
-    return f"contrasweep run {shlex.quote(data.name)} --seeds {FINAL_SEEDS}{epochs}{where}"
+    options = f"--seeds {FINAL_SEEDS}{epochs_option(data, final)}{results_option(data.results)}"
+    return f"contrasweep run {shlex.quote(data.name)} {options}"

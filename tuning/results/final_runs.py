@@ -20,11 +20,11 @@ from contrasweep.tuning.results.columns import (
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
 from contrasweep.tuning.store import (
-    FINAL_SUFFIX,
     ResultsStore,
     StudyRecord,
     final_name,
     is_final_name,
+    shown_name,
     study_names,
 )
 
@@ -209,7 +209,7 @@ def _by_configuration(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     studies = {row.get("study") for row in rows}
     found: dict[str, list[_Row]] = {}
     for row in rows:
-        of_study = f" of {str(row['study']).removesuffix(FINAL_SUFFIX)}" if len(studies) > 1 else ""
+        of_study = f" of {shown_name(str(row['study']))}" if len(studies) > 1 else ""
         found.setdefault(f"{row['method']}, trial {row['trial']}{of_study}", []).append(row)
     return found
 
@@ -247,7 +247,7 @@ def _network_name(study: str, trial: int, earlier: Sequence[str]) -> str:
     """Name an untrained encoder by its study, or by its trial where the study has one already."""
     if not earlier:
         return UNTRAINED
-    of_study = f" of {study.removesuffix(FINAL_SUFFIX)}" if set(earlier) != {study} else ""
+    of_study = f" of {shown_name(study)}" if set(earlier) != {study} else ""
     return f"{UNTRAINED} of trial {trial}{of_study}" if study in earlier else f"{UNTRAINED}{of_study}"
 
 

@@ -157,8 +157,8 @@ def warnings_of(found: Stability) -> list[str]:
     size = min(map(len, studies))
     if size < SMALL_POOL:
         told.append(
-            f"the smallest pool has {size} configurations: another one may say something else, see the "
-            "intervals"
+            f"the smallest pool has {size} configurations: another one may say something else; the "
+            "intervals, which -o FILE and --json have, tell how much"
         )
     for one in studies:
         if one.learned_by:

@@ -16,6 +16,7 @@ from contrasweep.tuning.store.naming import (
     check_study_name,
     final_name,
     is_final_name,
+    shown_name,
 )
 from contrasweep.tuning.store.reader import ResultsStore
 from contrasweep.tuning.store.record import (
@@ -55,5 +56,6 @@ __all__ = [
     "open_location",
     "row_of",
     "save_study",
+    "shown_name",
     "study_names",
 ]

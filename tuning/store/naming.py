@@ -24,6 +24,12 @@ def is_final_name(name: str, searched: str) -> bool:
     return rest != name and re.fullmatch(rf"(-[1-9]\d*-epochs)?{FINAL_SUFFIX}", rest) is not None
 
 
+def shown_name(final: str) -> str:
+    """Return what tables call final runs: by their search, or by their own name if it says more."""
+    bare = final.removesuffix(FINAL_SUFFIX)
+    return final if re.search(r"-[1-9]\d*-epochs$", bare) else bare
+
+
 def is_study_name(name: str) -> bool:
     """Whether a study can have this name."""
     return len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
