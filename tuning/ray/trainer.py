@@ -207,9 +207,9 @@ def plugin_errors_in_words() -> Iterator[None]:
         raise
     except BaseException as error:
         # An error without a line of a plug-in may be a passing one: the group is started once more.
-        of_plugin = plugin_place(error) is not None
-        told = plugin_fault(error) if of_plugin else None
-        if told is None or not (isinstance(error, Exception) or raised_by_plugin(error)):
+        of_plugin = isinstance(error, Exception) and plugin_place(error) is not None
+        told = plugin_fault(error) if of_plugin or raised_by_plugin(error) else None
+        if told is None:
             raise
         raise SweepFailed(told) from error
 

@@ -134,16 +134,18 @@ class Heartbeat:
             if not self.superseded:
                 log.error("Process %d on %s has taken over study %s.", current.pid, current.host, self._study)
             self.superseded = True
-        if current is None and self._recorded and not self._is_recorded():
+        if current is None and self._recorded and self._is_deleted():
             if not self.superseded:
                 log.error("Study %s was deleted.", self._study)
             self.superseded = True
         return not self.superseded
 
     def _is_recorded(self) -> bool:
-        """Whether the study's record is there; also where the whole folder is away for a moment."""
-        names = {info.base_name for info in self._location.files("studies")}
-        return f"{self._study}.json" in names or not self._location.is_folder("studies")
+        return f"{self._study}.json" in {info.base_name for info in self._location.files("studies")}
+
+    def _is_deleted(self) -> bool:
+        """Whether the study's record is gone; a whole folder may be away for a moment."""
+        return not self._is_recorded() and self._location.is_folder("studies")
 
     def in_charge(self) -> bool:
         """Whether the driver may go on. A store that is away for a moment does not stop it."""
@@ -159,7 +161,7 @@ class Heartbeat:
                 f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
-        self._recorded = f"{self._study}.json" in {info.base_name for info in self._location.files("studies")}
+        self._recorded = self._is_recorded()
         self._write("running")
         _beating[self._driver] = self
         self._thread.start()
