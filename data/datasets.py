@@ -40,9 +40,6 @@ PLACEMENT_VARIABLE = "CONTRASWEEP_PLACEMENT"
 
 Family = DatasetFamily | TransductiveFamily
 
-_CUTTING = ("labels", "label")
-"""The options of own images on which depends which of them are cut off as test images."""
-
 
 def _completed(family: Family, *, of_plugin: bool = False) -> Family:
     if isinstance(family, DatasetFamily):
@@ -137,9 +134,7 @@ def cut_other_test_images(name: str, other: str, root: Path | None = None) -> bo
     (family, options), (its_family, others) = parse_dataset(name), parse_dataset(other)
     if family is not its_family or CUT not in family.describe(data_root(root), options).summary:
         return False
-    # Tables leave out corrupt images before the cut, folders and tar files after it.
-    cutting = (*_CUTTING, "corrupt") if "label" in options else _CUTTING
-    return any(options[key] != others[key] for key in cutting if key in options)
+    return any(value != others[key] for key, value in options.items() if family.options[key].cuts_test)
 
 
 def known_datasets(root: Path | None = None) -> list[DatasetFacts]:

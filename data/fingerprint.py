@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from contrasweep.data.listing import file_state, names_below, states_of
+from contrasweep.data.listing import file_state, names_below
 
 BLOCKS = 64
 """How many blocks of a split's contents are read."""
 
 BLOCK_BYTES = 2**16
 """The length of a block."""
+
+
+States = tuple[tuple[int, int], ...]
+"""Size and time of change of some files."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,13 @@ def fingerprint_below(train: Listing, test: Listing | None) -> str:
     look at a million files takes seconds, and minutes on a network's disk.
     """
     splits = [train] if test is None else [train, test]
-    return _remembered(train, test, tuple(map(_sampled_state, splits)))
+    return _remembered(train, test, tuple(map(_sampled_states, splits)))
 
 
-def state_below(folder: Path) -> tuple[str, ...]:
+def state_below(folder: Path) -> tuple[tuple[str, ...], States]:
     """Return what changes with a name below a folder, and with the files that a fingerprint would read."""
     names = names_below(folder, ("",))
-    return *names, _sampled_state(Listing(folder, names))
+    return names, _sampled_states(Listing(folder, names))
 
 
 def fingerprint_of_file(file: Path) -> str:
@@ -69,13 +73,13 @@ def fingerprint_of_file(file: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _remembered(train: Listing, test: Listing | None, states: tuple[str, ...]) -> str:
+def _remembered(train: Listing, test: Listing | None, states: tuple[States, ...]) -> str:
     return fingerprint_of(_files(train), None if test is None else _files(test))
 
 
-def _sampled_state(listing: Listing) -> str:
+def _sampled_states(listing: Listing) -> States:
     names = (listing.names[row] for row in sampled_rows(len(listing.names)))
-    return states_of(f"{listing.folder}/{name}" for name in names)
+    return tuple(file_state(f"{listing.folder}/{name}") for name in names)
 
 
 def _files(listing: Listing) -> SplitFiles:

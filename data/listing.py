@@ -3,10 +3,8 @@
 Nothing here imports torch.
 """
 
-import hashlib
 import os
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -46,14 +44,6 @@ def file_state(file: str) -> tuple[int, int]:
     except OSError:
         return -1, 0
     return found.st_size, found.st_mtime_ns
-
-
-def states_of(files: Iterable[str]) -> str:
-    """Return a short text that is another one where a size or time of change of these files is another."""
-    states = array("q")
-    for file in files:
-        states.extend(file_state(file))
-    return hashlib.blake2b(states, digest_size=16).hexdigest()
 
 
 class _Tree:

@@ -17,7 +17,8 @@ class DatasetOption:
     Where `default` is None, the option must be given, unless the option that `instead` names is. With `bare`
     its value stands first, without its name: `hf:OWNER/NAME`. Unless the bounds say otherwise, a number is at
     most as large as a float holds every whole number. Text that is not given is "". With `of_condition` the
-    option changes the condition alone, which a loss may use, but no image, label, split or test score.
+    option changes the condition alone, which a loss may use, but no image, label, split or test score. With
+    `cuts_test` it decides which test images are cut off where there are none.
     """
 
     summary: str
@@ -29,6 +30,7 @@ class DatasetOption:
     bare: bool = False
     instead: str = ""
     of_condition: bool = False
+    cuts_test: bool = False
 
     def parse(self, dataset: str, name: str, text: str) -> OptionValue:
         """Return the value that `text` spells.

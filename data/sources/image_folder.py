@@ -221,7 +221,9 @@ IMAGE_FOLDER = DatasetFamily(
     options={
         "path": DatasetOption("folder of the tree: absolute, or under the data root", str, None),
         "size": DatasetOption(SIZE, int, None, low=1, high=LARGEST_SIDE),
-        "labels": DatasetOption("folders: the folder of an image is its class", str, "folders", LABELS),
+        "labels": DatasetOption(
+            "folders: the folder of an image is its class", str, "folders", LABELS, cuts_test=True
+        ),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **CONDITION_OPTIONS,

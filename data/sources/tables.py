@@ -5,7 +5,7 @@ tenth of the images is cut off as one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -45,9 +45,11 @@ TABLE_OPTIONS: Mapping[str, DatasetOption] = {
         "column of the labels; auto: label, labels or fine_label, else the only one of classes; none",
         str,
         AUTO,
+        cuts_test=True,
     ),
     **COLOUR_OPTION,
-    **CORRUPT_OPTION,
+    # Corrupt images are left out before the test images are cut off, those of folders and tar files after it.
+    "corrupt": replace(CORRUPT_OPTION["corrupt"], cuts_test=True),
     **IMBALANCE_OPTIONS,
     **CONDITION_OPTIONS,
     "group": DatasetOption("neighbouring classes that share a level of imbalance", int, 1, low=1),

@@ -280,7 +280,7 @@ TAR_SHARDS = DatasetFamily(
     options={
         "path": DatasetOption("folder of the tar files: absolute, or under the data root", str, None),
         "size": DatasetOption(SIZE, int, None, low=1, high=LARGEST_SIDE),
-        "labels": DatasetOption("auto: those beside the images, if any", str, "auto", LABELS),
+        "labels": DatasetOption("auto: those beside the images, if any", str, "auto", LABELS, cuts_test=True),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **CONDITION_OPTIONS,

@@ -56,10 +56,9 @@ def _is_of(store: "ResultsStore", final: str, study: str) -> bool:
     from contrasweep.tuning.store import StoreError
 
     try:
-        record = store.study(final)
+        return store.study(final).holds_runs_of(study)
     except StoreError:
         return True
-    return record.is_final and record.searched_study == study
 
 
 def _rows(held: "list[Held]") -> list[dict[str, object]]:

@@ -92,16 +92,20 @@ def _others(record: StudyRecord, runs: FinalRuns, data: StudyData) -> Iterator[T
 
 def epochs_option(data: StudyData, final: StudyRecord | None) -> str:
     """Return ` --epochs N` where final runs train for another number than the search; else nothing."""
-    usual = final is None or final.name == final_name(data.name)
-    return "" if usual or final is None else f" --epochs {final.experiment.epochs}"
+    epochs = _other_epochs(data, final)
+    return "" if epochs is None else f" --epochs {epochs}"
 
 
 def for_epochs(data: StudyData) -> str:
     """Return ` for N epochs` where the final runs train for another number than the search; else nothing."""
-    final = data.final_record
-    if final is None or final.name == final_name(data.name):
-        return ""
-    return f" for {counted(final.experiment.epochs, 'epoch')}"
+    epochs = _other_epochs(data, data.final_record)
+    return "" if epochs is None else f" for {counted(epochs, 'epoch')}"
+
+
+def _other_epochs(data: StudyData, final: StudyRecord | None) -> int | None:
+    """Return how long final runs train; None if as long as the search, or if there are none."""
+    usual = final is None or final.name == final_name(data.name)
+    return None if usual or final is None else final.experiment.epochs
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:

@@ -104,7 +104,7 @@ def final_records(store: ResultsStore, searched: str) -> list[StudyRecord]:
     and a warning says so. Those of a search that is gone count.
     """
     names = [name for name in study_names(store.location) if is_final_name(name, searched)]
-    finals = [one for one in map(store.study, names) if one.is_final and one.searched_study == searched]
+    finals = [one for one in map(store.study, names) if one.holds_runs_of(searched)]
     earlier = [one.name for one in finals if is_of_earlier_search(store, one)]
     for name in earlier:
         log.warning("%s is left out: its runs are of an earlier search named %s", name, searched)

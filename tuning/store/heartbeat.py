@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contrasweep.tuning.errors import first_reason
 from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
+from contrasweep.tuning.store.study import study_names
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user waits.
@@ -140,12 +141,9 @@ class Heartbeat:
             self.superseded = True
         return not self.superseded
 
-    def _is_recorded(self) -> bool:
-        return f"{self._study}.json" in {info.base_name for info in self._location.files("studies")}
-
     def _is_deleted(self) -> bool:
         """Whether the study's record is gone; a whole folder may be away for a moment."""
-        return not self._is_recorded() and self._location.is_folder("studies")
+        return self._study not in study_names(self._location) and self._location.is_folder("studies")
 
     def in_charge(self) -> bool:
         """Whether the driver may go on. A store that is away for a moment does not stop it."""
@@ -161,7 +159,7 @@ class Heartbeat:
                 f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
                 f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
             )
-        self._recorded = self._is_recorded()
+        self._recorded = self._study in study_names(self._location)
         self._write("running")
         _beating[self._driver] = self
         self._thread.start()

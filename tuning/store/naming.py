@@ -10,6 +10,7 @@ FINAL_SUFFIX: Final = "-final"
 """The final runs of a study are a study of their own; its name ends so (`final_name`)."""
 FILES: Final = (".yaml", ".yml", ".parquet", ".safetensors")
 """The ends of files that commands take in place of a study."""
+_EPOCHS: Final = r"-[1-9]\d*-epochs"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -21,13 +22,13 @@ def final_name(searched: str, epochs: int | None = None) -> str:
 def is_final_name(name: str, searched: str) -> bool:
     """Whether `final_name` gives this name to final runs of a search."""
     rest = name.removeprefix(searched)
-    return rest != name and re.fullmatch(rf"(-[1-9]\d*-epochs)?{FINAL_SUFFIX}", rest) is not None
+    return rest != name and re.fullmatch(rf"({_EPOCHS})?{FINAL_SUFFIX}", rest) is not None
 
 
 def shown_name(final: str) -> str:
     """Return what tables call final runs: by their search, or by their own name if it says more."""
     bare = final.removesuffix(FINAL_SUFFIX)
-    return final if re.search(r"-[1-9]\d*-epochs$", bare) else bare
+    return final if re.search(rf"{_EPOCHS}$", bare) else bare
 
 
 def is_study_name(name: str) -> bool:

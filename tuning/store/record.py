@@ -302,6 +302,10 @@ class StudyRecord(BaseModel):
             return self.search.searched or self.name.removesuffix(FINAL_SUFFIX)
         return self.name
 
+    def holds_runs_of(self, searched: str) -> bool:
+        """Whether the study holds final runs of this search."""
+        return self.is_final and self.searched_study == searched
+
     def with_search(self, **changes: Any) -> StudyRecord:
         """Return the record of a searched study with some fields of its search changed."""
         search = self.require_search().model_copy(update=changes)

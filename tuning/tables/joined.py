@@ -40,9 +40,7 @@ def counting(planned: TableResults, saved: TableResults | None) -> TableResults 
     """
     if saved is None or planned.tuned:
         return None
-    alike = {
-        key for key, cell in planned.cells.items() if key in saved.cells and _same(cell, saved.cells[key])
-    }
+    alike = (planned.cells.keys() & saved.cells.keys()) - _unlike(planned, saved)
     return replace(saved, values=tuple(run for run in saved.values if (run.row, run.column) in alike))
 
 
@@ -53,9 +51,7 @@ def not_replaced(planned: TableResults, saved: TableResults | None) -> TableResu
     """
     if saved is None or planned.tuned:
         return saved
-    unlike = {
-        key for key, cell in planned.cells.items() if key in saved.cells and not _same(cell, saved.cells[key])
-    }
+    unlike = _unlike(planned, saved)
     return replace(saved, values=tuple(run for run in saved.values if (run.row, run.column) not in unlike))
 
 
@@ -63,8 +59,8 @@ def replaced_rows(planned: TableResults, saved: TableResults | None) -> list[str
     """Return the names of the rows with saved runs of other settings, which the plan makes again."""
     if saved is None or planned.tuned:
         return []
-    known = saved_seeds(planned, saved)
-    other = (run.row for run in saved.values if (run.row, run.column) in planned.cells.keys() - known.keys())
+    unlike = _unlike(planned, saved)
+    other = (run.row for run in saved.values if (run.row, run.column) in unlike)
     return [planned.table.row_names.get(row, row) for row in dict.fromkeys(other)]
 
 
@@ -96,6 +92,12 @@ def _places(results: TableResults) -> list[Key]:
     """Return the cells in the order in which a table is filled: row by row."""
     run = results.table.run
     return [(row, column) for row in run.rows for column in run.columns]
+
+
+def _unlike(planned: TableResults, saved: TableResults) -> set[Key]:
+    """Return the planned cells that were saved with other settings."""
+    shared = planned.cells.keys() & saved.cells.keys()
+    return {key for key in shared if not _same(planned.cells[key], saved.cells[key])}
 
 
 def _same(one: CellInfo, other: CellInfo) -> bool:

@@ -13,8 +13,15 @@ from contrasweep.tuning.errors import InputError, NotRepeatable, SweepFailed, Tr
 from contrasweep.tuning.experiment import Experiment
 
 FORESEEN = (
-    *(InputError, NotRepeatable, RanksLost, SweepFailed, TrainingDiverged, WrongReturn),
-    *(DatasetMissing, MemoryError, OSError),
+    DatasetMissing,
+    InputError,
+    MemoryError,
+    NotRepeatable,
+    OSError,
+    RanksLost,
+    SweepFailed,
+    TrainingDiverged,
+    WrongReturn,
 )
 """Errors that say what is wrong, or that the machine is to blame for."""
 
