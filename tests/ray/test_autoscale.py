@@ -17,7 +17,7 @@ from contrasweep.tuning.ray import cluster, final, nodes
 from contrasweep.tuning.ray.nodes import NodeLacks, refuse_this_node
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import create_study, resume_sweep, run_sweep
-from contrasweep.tuning.ray.worker import RankActor
+from contrasweep.tuning.ray.worker_group import RankActor
 from contrasweep.tuning.store import Heartbeat, ResultsStore
 
 COMING = Machine((0,), (0.0,), "head:6379", autoscales=True)

@@ -26,8 +26,8 @@ from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import cluster_at, our_code
 from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes, take_share_of_node
+from contrasweep.tuning.ray.reserved import bundles
 from contrasweep.tuning.ray.sweep import run_sweep, telling_how_to_go_on
-from contrasweep.tuning.ray.worker import bundles
 from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import pretrain

@@ -20,7 +20,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.trainer import cause_of, reason_of
-from contrasweep.tuning.ray.worker import _most_telling
+from contrasweep.tuning.ray.worker_group import _most_telling
 from contrasweep.tuning.store import ResultsStore, StoreUnavailable
 
 QUICK = ("probes.max_steps=5", "batch_size=64")

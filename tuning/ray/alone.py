@@ -16,7 +16,7 @@ from contrasweep.tuning.errors import SharedGpuFull
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.ray import internals
-from contrasweep.tuning.ray.worker import bundles
+from contrasweep.tuning.ray.reserved import bundles
 
 
 def gpus_of_ray() -> float:

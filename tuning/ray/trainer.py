@@ -29,7 +29,8 @@ from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
-from contrasweep.tuning.ray.worker import backend_for, how_telling, of_one_worker, placement
+from contrasweep.tuning.ray.reserved import backend_for, of_one_worker, placement
+from contrasweep.tuning.ray.worker_group import how_telling
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,10 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.alone import alone_if_gpu_was_full
+from contrasweep.tuning.ray.reserved import bundles
 from contrasweep.tuning.ray.scheduler import scheduler_of
 from contrasweep.tuning.ray.searcher import StoreSearcher
-from contrasweep.tuning.ray.worker import TrialWorker, bundles
+from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.search import PastTrial, SearchStudy
 
 Show = Callable[[SweepProgress], object]
