@@ -23,7 +23,7 @@ def test_one_command_compares_the_methods(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(SweepFailed, match="no trial finished"):
         report_methods(GroupResult(tuple(done), failed), "both", str(tmp_path), as_json=False)
     said = capsys.readouterr()
-    told = f"Next: contrasweep run both-fair-cclk both-infonce --results {tmp_path} --seeds 5"
+    told = f"Next: contrasweep run both-fair-cclk both-infonce --seeds 5 --results {tmp_path}"
     assert told in " ".join((said.out + said.err).split())
 
 

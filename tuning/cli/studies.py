@@ -1,6 +1,5 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
@@ -18,7 +17,7 @@ from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.results.best import RULE, best_name, merit
-from contrasweep.tuning.results.commands import results_option, resume_hint
+from contrasweep.tuning.results.commands import final_runs_command, resume_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,8 +230,7 @@ def best(
         which = "the best trial" if trial is None else f"trial {trial}"
         warn(f"{which} does not beat the untrained encoder.")
     if output is not None:
-        given = shlex.quote(str(output))
-        say(f"Wrote {output}. Next: contrasweep run {given} --seeds 5{results_option(results)}")
+        say(f"Wrote {output}. Next: {final_runs_command([str(output)], results)}")
 
 
 def remark_on_fewer(selected: "Sequence[SelectedTrial]", top: int | None) -> None:

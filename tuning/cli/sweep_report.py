@@ -14,7 +14,7 @@ from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.results.best import best_name, rule_in_words
-from contrasweep.tuning.results.commands import best_command, results_option, show_command
+from contrasweep.tuning.results.commands import best_command, final_runs_command, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -242,7 +242,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
         if any(row["failed"] for row in rows):
             warn("some trials failed; `contrasweep show STUDY` lists the errors.")
         # One command compares them, seed by seed.
-        names = " ".join(one.plan.name for one in done.results if one.plan.name not in failed)
-        say(f"Next: contrasweep run {names}{results_option(results)} --seeds 5")
+        names = [one.plan.name for one in done.results if one.plan.name not in failed]
+        say(f"Next: {final_runs_command(names, results)}")
     if failed:
         raise SweepFailed("; ".join(failed.values()))

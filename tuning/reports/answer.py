@@ -6,10 +6,16 @@ from collections.abc import Iterator, Mapping
 from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import epochs_option, for_epochs, runs_of, selected_rows
+from contrasweep.tuning.reports.final import for_epochs, other_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.best import NOT_BEATEN
-from contrasweep.tuning.results.commands import best_command, results_option, resume_command, show_command
+from contrasweep.tuning.results.commands import (
+    best_command,
+    final_runs_command,
+    results_option,
+    resume_command,
+    show_command,
+)
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.results.selection import ties_in_words
@@ -17,9 +23,6 @@ from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.statistics import FEW_SEEDS, difference_interval, seed_by_seed, summarise
 
 TITLE = "In short"
-FINAL_SEEDS = 5
-"""How many fresh seeds the next command asks for."""
-
 Scores = Mapping[int, float]
 
 
@@ -38,7 +41,7 @@ def next_commands(data: StudyData) -> list[str]:
     if data.state == "running":
         return [f"contrasweep report {name}{where} --watch 10"]
     best = best_command(data.name, data.results)
-    run = f"contrasweep run {name}{where} --seeds {FINAL_SEEDS}{epochs_option(data, data.final_record)}"
+    run = final_runs_command([data.name], data.results, other_epochs(data, data.final_record))
     if data.state == "interrupted":
         resume = resume_command([data.record.method], data.name, data.results)
         return [resume, *([best] if data.ranked else [])]

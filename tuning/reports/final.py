@@ -90,19 +90,13 @@ def _others(record: StudyRecord, runs: FinalRuns, data: StudyData) -> Iterator[T
         yield from differences_of(rows, main_score(score_names(summarise_runs(rows))))
 
 
-def epochs_option(data: StudyData, final: StudyRecord | None) -> str:
-    """Return ` --epochs N` where final runs train for another number than the search; else nothing."""
-    epochs = _other_epochs(data, final)
-    return "" if epochs is None else f" --epochs {epochs}"
-
-
 def for_epochs(data: StudyData) -> str:
     """Return ` for N epochs` where the final runs train for another number than the search; else nothing."""
-    epochs = _other_epochs(data, data.final_record)
+    epochs = other_epochs(data, data.final_record)
     return "" if epochs is None else f" for {counted(epochs, 'epoch')}"
 
 
-def _other_epochs(data: StudyData, final: StudyRecord | None) -> int | None:
+def other_epochs(data: StudyData, final: StudyRecord | None) -> int | None:
     """Return how long final runs train; None if as long as the search, or if there are none."""
     usual = final is None or final.name == final_name(data.name)
     return None if usual or final is None else final.experiment.epochs

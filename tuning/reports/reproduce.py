@@ -6,10 +6,9 @@ from contrasweep.search_spaces import SpaceError
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.request import cut_into_levels
 from contrasweep.tuning.planning.spaces import check_names, space_of
-from contrasweep.tuning.reports.answer import FINAL_SEEDS
-from contrasweep.tuning.reports.final import epochs_option
+from contrasweep.tuning.reports.final import other_epochs
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.results.commands import YAML, best_command, results_option, sweep_command
+from contrasweep.tuning.results.commands import YAML, best_command, final_runs_command, sweep_command
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.store import StudyRecord
 
@@ -73,5 +72,4 @@ def _run_command(data: StudyData, final: StudyRecord | None) -> str:
     """Return the command of final runs: as it was given, else one that does the same."""
     if final is not None and final.command:
         return final.command
-    options = f"--seeds {FINAL_SEEDS}{epochs_option(data, final)}{results_option(data.results)}"
-    return f"contrasweep run {shlex.quote(data.name)} {options}"
+    return final_runs_command([data.name], data.results, other_epochs(data, final))

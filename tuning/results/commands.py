@@ -29,6 +29,9 @@ _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
 }
 """The options that are not called like their fields of a search."""
 
+FINAL_SEEDS: Final = 5
+"""How many fresh seeds a suggested command asks for."""
+
 RESUMABLE: Final = "With --resume, the same command goes on (without --preset and --enqueue)"
 """What is said where a study of the name exists."""
 
@@ -116,6 +119,19 @@ def best_command(study: str, results: str, file: str = "best.yaml") -> str:
 def show_command(study: str, results: str) -> str:
     """Return the command that shows the trials or runs of a study, and why the failed ones did."""
     return f"contrasweep show {shlex.quote(study)}{results_option(results)}"
+
+
+def final_runs_command(selected: Sequence[str], results: str, epochs: int | None = None) -> str:
+    """Return the command that trains configurations on fresh seeds.
+
+    Args:
+        selected: names of studies, for the best trial of each, or files of configurations.
+        results: the results folder.
+        epochs: how long each run trains; None for as long as in the search.
+    """
+    words = ["contrasweep", "run", *selected, "--seeds", str(FINAL_SEEDS)]
+    words += [] if epochs is None else ["--epochs", str(epochs)]
+    return shlex.join(words) + results_option(results)
 
 
 def resume_command(
