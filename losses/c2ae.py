@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, Positive
+from contrasweep.losses.validation import NonNegative, Positive, extremes
 
 
 class CanonicalCorrelation(Loss):
@@ -49,10 +49,13 @@ class LabelRanking(Loss):
 
     @full_precision
     def terms(self, scores: Tensor, labels: Tensor) -> LossTerms:
-        """Terms (n,) for `scores` (n, c) and `labels` (n, c) of 0 and 1. Errors: ValueError on shapes."""
+        """Terms (n,) for `scores` (n, c) and `labels` (n, c) of 0 and 1. Errors: ValueError on others."""
         if scores.dim() != 2 or labels.shape != scores.shape:
             shapes = f"{tuple(scores.shape)} and {tuple(labels.shape)}"
             raise ValueError(f"scores and labels must be (n, c), got {shapes}")
+        found = extremes(labels)
+        if found is not None and not (set(found) <= {0, 1}):
+            raise ValueError(f"labels must be 0 or 1, got {found[0]:g}..{found[1]:g}")
         held = labels > 0
         count = held.sum(1)
         valid = (count > 0) & (count < labels.shape[1])

@@ -64,8 +64,9 @@ def test_codes_that_are_equal_and_orthonormal_cost_nothing() -> None:
             r"must be \(n, K\), got \(4, 3\) and \(2, 3\)",
         ),
         (lambda: losses.LabelRanking()(x[0], x[0, :, :2]), r"must be \(n, c\), got \(4, 3\) and \(4, 2\)"),
+        (lambda: losses.LabelRanking()(x[0], torch.full((4, 3), 2)), r"labels must be 0 or 1, got 2\.\.2"),
     ],
 )
-def test_a_wrong_shape_is_refused(call: Callable[[], Any], message: str) -> None:
+def test_wrong_input_is_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()

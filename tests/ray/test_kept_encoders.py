@@ -118,6 +118,10 @@ def test_final_runs_keep_snapshots(tmp_path: Path, caplog: pytest.LogCaptureFixt
         (folder / name).unlink()
     final_runs(best, seeds=1, concurrency=1, snapshots=1)
     assert "the store holds 1 run without snapshots" in caplog.text
+    assert "no snapshots will be kept" not in caplog.text
+    final_runs(best, seeds=1, concurrency=1, snapshots=EPOCHS + 1)
+    told = f"asked for every {EPOCHS + 1} epochs, and a run trains for {EPOCHS}"
+    assert told in caplog.text
 
 
 @pytest.mark.parametrize(
