@@ -26,8 +26,10 @@ from scipy.stats import ttest_rel
 from benchmarks.peers.contestants import RayTune
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.ray.scheduler import scheduler_of
 from contrasweep.tuning.replay.searches import OwnSearch
 from contrasweep.tuning.replay.simulation import Job, Run, Search, simulate
+from contrasweep.tuning.search import SearchStudy
 from contrasweep.tuning.search.tpe import tpe
 
 EPOCHS, AT_ONCE, NOISE = 27, 4, 0.01
@@ -95,16 +97,8 @@ class ToldAsFinished:
 
 
 def ours(sampler: str, seed: int, trials: int) -> Search:
-    return OwnSearch(
-        SPACE,
-        sampler=sampler,
-        scheduler="asha",
-        halving=Halving(),
-        epochs=EPOCHS,
-        warmup=0.0,
-        trials=trials,
-        seed=seed,
-    )
+    study = SearchStudy(SPACE, sampler=sampler, seed=seed, trials=trials, epochs=EPOCHS)
+    return OwnSearch(study, scheduler_of("asha", study, epochs=EPOCHS, warmup=0.0, halving=Halving()))
 
 
 SEARCHES: dict[str, Callable[[int, int], Search]] = {

@@ -1,13 +1,21 @@
-"""Durations: as text for pages, lists and a line that counts; and the time that spans cover."""
+"""Durations: as text for pages, lists and a line that counts; read from text; the time that spans cover."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
+
+from contrasweep.tuning.errors import InputError
 
 Scale = tuple[float, str]
 Span = tuple[datetime, datetime]
 """From when to when."""
 
 _UNITS: tuple[Scale, ...] = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+_LETTERS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+_WRITTEN: Final = re.compile(r"(?:\d+(?:\.\d+)?[dhms])+")
+LONGEST: Final = 3650 * 86_400
+"""The longest duration that is read, in seconds: ten years."""
 
 
 def in_words(seconds: float) -> str:
@@ -37,6 +45,24 @@ def unit_for(seconds: float) -> Scale:
     It is the largest unit that the axis holds twice; below two minutes it is the second.
     """
     return next((unit for unit in _UNITS if seconds >= 2 * unit[0]), _UNITS[-1])
+
+
+def seconds_in(text: str, what: str) -> float:
+    """Return the seconds in `8h`, `90m`, `1h30m`, `45s` or `2d`; `what` names it in messages.
+
+    Raises:
+        InputError: it is written otherwise, is no time at all, or more than `LONGEST`.
+    """
+    written = text.strip().lower()
+    if _WRITTEN.fullmatch(written) is None:
+        allowed = "days, hours, minutes and seconds, as in 8h, 1h30m or 45s"
+        raise InputError(f"{what}: given {text!r}; allowed: {allowed}")
+    seconds = sum(float(part[:-1]) * _LETTERS[part[-1]] for part in re.findall(r"[\d.]+[dhms]", written))
+    if not 0 < seconds <= LONGEST:
+        raise InputError(
+            f"{what}: given {text!r}; allowed: above 0 seconds, and at most {LONGEST // 86_400:,}d"
+        )
+    return seconds
 
 
 def _parts(seconds: float) -> tuple[int, int, int]:

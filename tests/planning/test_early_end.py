@@ -7,8 +7,8 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import FIRST_FAILURES, EarlyEnd, Reason, check_stop_when
+from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
-from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import SearchRecord
@@ -51,7 +51,7 @@ def test_conditions_are_read() -> None:
 )
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="stop-when"):
-        check_limits(stop_when=text)
+        RunningRules(stop_when=text)
 
 
 def test_the_best_must_rise_within_the_last_trials() -> None:

@@ -11,10 +11,10 @@ from studies import tiny_plan
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.planning.trial_limits import seconds_in
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes

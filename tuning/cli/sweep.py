@@ -67,6 +67,7 @@ from contrasweep.tuning.cli.sweep_report import (
 )
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
+from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
 
@@ -131,8 +132,7 @@ def sweep(
     """
     from contrasweep.tuning.planning.enqueued import read_configurations
     from contrasweep.tuning.planning.own_space import space_of_file
-    from contrasweep.tuning.planning.rules import SearchRules
-    from contrasweep.tuning.planning.trial_limits import check_limits, seconds_in
+    from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 
     methods = methods or []
     if setting := next((word for word in methods if "=" in word), None):
@@ -159,17 +159,18 @@ def sweep(
         keep=keep or None,
         warm_start=None if warm_start is None else names_in(warm_start) or [warm_start],
     )
-    limits: dict[str, Any]
-    limits = {"max_failures": max_failures, "trial_timeout": trial_timeout, "stop_when": stop_when}
-    limits |= {"budget": None if budget is None else seconds_in(budget, "--budget")}
-    running: dict[str, Any]
-    running = {"concurrency": concurrency, "workers": workers, "data_root": data_root, "storage": storage}
-    running |= {"keep_weights": keep_weights, "gpus_per_worker": gpus_per_worker, "device": device} | limits
+    running = RunningRules(
+        max_failures=max_failures,
+        trial_timeout=trial_timeout,
+        budget=None if budget is None else seconds_in(budget, "--budget"),
+        stop_when=stop_when,
+        keep_weights=keep_weights,
+        storage=storage,
+    )
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     check_place(concurrency, cpus_per_trial, workers, device, address, autoscale, one_node)
-    check_limits(**limits)
-    if keep_weights is not None:
-        check_count("keep-weights", keep_weights, least=0)
+    place = {"concurrency": concurrency, "workers": workers, "gpus_per_worker": gpus_per_worker}
+    options = running.given() | given({**place, "device": device, "data_root": data_root})
     if resume or extend is not None:
         methods = methods or _methods_of(name, results)
         name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset or bool(enqueue))
@@ -179,9 +180,8 @@ def sweep(
             rules = replace(rules, space=space_of_file(space, methods, stored.dataset, held))
         machine = _machine(address, autoscale, one_node)
         expected = {**vars(rules), "dataset": data, "cpus": cpus_per_trial}
-        running |= {"machine": machine, "extend": extend or 0}
-        running["retry_failed"] = retry_failed
-        _resume(methods, name, results, expected, json, **running)
+        again = {"machine": machine, "extend": extend or 0, "retry_failed": retry_failed}
+        _resume(methods, name, results, expected, json, **options, **again)
         return
     if retry_failed:
         raise InputError("--retry-failed goes with --resume or --extend: a new study has no failed trial")
@@ -202,7 +202,8 @@ def sweep(
         name,
         **rules.given(),
         **start,
-        **given({**running, "cpus_per_trial": cpus_per_trial}),
+        **options,
+        **given({"cpus_per_trial": cpus_per_trial}),
         machine=machine,
         results=results,
         command=command_line(),

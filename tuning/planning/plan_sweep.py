@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, chosen_goals, full_name, search_metrics
 from contrasweep.tuning.objectives.prepared import spec_for
@@ -29,10 +29,9 @@ from contrasweep.tuning.planning.request import (
     usual_scheduler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
-from contrasweep.tuning.planning.resources import Machine, resources_for
-from contrasweep.tuning.planning.rules import SearchRules
+from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 from contrasweep.tuning.planning.setup import scored_images
-from contrasweep.tuning.planning.trial_limits import check_limits
 from contrasweep.tuning.planning.warm_start import warm_started
 from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.encoders import KEPT
@@ -159,78 +158,131 @@ def plan_sweep(
         seeds=seeds,
         keep=keep,
     )
+    running = RunningRules(
+        max_failures=max_failures,
+        trial_timeout=trial_timeout,
+        budget=budget,
+        stop_when=stop_when,
+        keep_weights=keep_weights,
+        storage=storage,
+    )
     results = results_folder(results)
     request = check_request(method, dataset, rules, use_preset=use_preset, enqueue=enqueue)
     for remark in request.remarks:
         log.warning("%s", remark)
     if name is not None:
         check_new_name(name)
-    check_limits(max_failures, trial_timeout, budget, stop_when)
-    check_count("keep-weights", keep_weights, least=0)
-    given, remaining, planned = request.given, request.space, request.trials
     root = folder_of_data(data_root).absolute()
-    fixed = outside(remaining, given)
     experiment = experiment_of_defaults(method, dataset, request, root)
-    scored = METHODS[method], dataset_spec(dataset, root), experiment.probes
-    metrics = chosen_goals(metric, *scored)
-    sampler_of(request.sampler).check(remaining, len(metrics))
-    _check_extremes(method, dataset, remaining, fixed, root)
+    goals = _goals(rules, METHODS[method], dataset_spec(dataset, root), experiment.probes)
     resources = resources_for(
-        concurrency, cpus_per_trial, workers, gpus_per_worker, device=device, most=planned, machine=machine
+        concurrency,
+        cpus_per_trial,
+        workers,
+        gpus_per_worker,
+        device=device,
+        most=request.trials,
+        machine=machine,
     )
-    check_batches(experiment, remaining, workers)
-    _refuse_more_than_there_is(experiment, remaining, spec_for(experiment, root))
-    if experiment.validation.fraction == 0:
-        raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
+    _check_trials(request, experiment, goals, workers, root)
     check_available(dataset, root)
     created = datetime.now(UTC)
     study_name = check_new_name(default_name(method, dataset, created)) if name is None else name
-    asha_metric = metrics[0] if asha_metric is None else full_name(asha_metric, *scored)
-    reported, seeds = search_metrics(*scored), experiment.validation.rounds if seeds is None else seeds
-    as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}
-    resolved = {
-        "trials": planned,
-        "sampler": request.sampler,
-        "scheduler": scheduler or usual_scheduler(request.sampler, metrics, resources.concurrency),
-        "metric": ",".join(metrics),
-        "asha_metric": asha_metric,
-        "rung_metric": cheap_form(asha_metric, reported),
-        "seeds": seeds,
-        "keep": conditions(keep, reported),
-        "given": given,
-        "enqueued": request.enqueued,
-        "storage": None if storage is None else checked_storage(storage, study_name),
-        "concurrency": resources.allowed or resources.concurrency,
-        "cpus": resources.cpus,
-        "workers": resources.workers,
-        "gpus": resources.gpus,
-        "max_failures": max_failures,
-        "trial_timeout": trial_timeout,
-        "budget": budget,
-        "stop_when": stop_when,
-        "keep_weights": keep_weights,
-        "data_root": str(root),
-        "validation_images": scored_images(experiment, seeds, root) or None,
-    }
-    search = SearchRecord(**as_given | resolved)
-    check_stop_when(search)
+    running = watched_from(running, study_name)
     plan = SweepPlan(
         name=study_name,
         method=method,
         dataset=dataset,
-        space=remaining,
+        space=request.space,
         experiment=experiment,
-        search=search,
+        search=_search_record(rules, running, request, experiment, goals, resources, root),
         resources=resources,
         results=str(results),
         data_root=root,
         command=command,
         created=created,
     )
-    for number, values in enumerate(plan.search.enqueued, 1):
+    for number, configuration in enumerate(plan.search.enqueued, 1):
         with told_to_user(f"configuration {number} of --enqueue: "):
-            plan.experiment_of(plan.space.complete(values))
+            plan.experiment_of(plan.space.complete(configuration))
     return warm_started(plan, warm_start, ResultsStore(results)) if warm_start else plan
+
+
+@dataclass(frozen=True)
+class _Goals:
+    """What a search maximises, what its scheduler compares trials by, and all that its trials report."""
+
+    metrics: tuple[str, ...]
+    asha_metric: str
+    reported: Sequence[str]
+
+
+def _goals(rules: SearchRules, *scored: Any) -> _Goals:
+    metrics = chosen_goals(rules.metric, *scored)
+    asha_metric = metrics[0] if rules.asha_metric is None else full_name(rules.asha_metric, *scored)
+    return _Goals(metrics, asha_metric, search_metrics(*scored))
+
+
+def _check_trials(request: Request, experiment: Experiment, goals: _Goals, workers: int, root: Path) -> None:
+    """Refuse a search with trials that could not run, before any of them is proposed.
+
+    Raises:
+        InputError: the sampler cannot search the space, an end of a range gives no experiment, a batch does
+            not divide among the workers or is larger than the dataset, or no image is held out.
+    """
+    sampler_of(request.sampler).check(request.space, len(goals.metrics))
+    fixed = outside(request.space, request.given)
+    _check_extremes(experiment.method, experiment.dataset, request.space, fixed, root)
+    check_batches(experiment, request.space, workers)
+    _refuse_more_than_there_is(experiment, request.space, spec_for(experiment, root))
+    if experiment.validation.fraction == 0:
+        raise InputError("validation.fraction is 0: a search needs a validation split to score its trials")
+
+
+def _search_record(
+    rules: SearchRules,
+    running: RunningRules,
+    request: Request,
+    experiment: Experiment,
+    goals: _Goals,
+    resources: Resources,
+    root: Path,
+) -> SearchRecord:
+    """Return how the study is searched, with all that users may leave out filled in."""
+    seeds = experiment.validation.rounds if rules.seeds is None else rules.seeds
+    scheduler = rules.scheduler or usual_scheduler(request.sampler, goals.metrics, resources.concurrency)
+    as_given = {name: value for name, value in rules.given().items() if name in SearchRecord.model_fields}
+    resolved = {
+        "trials": request.trials,
+        "sampler": request.sampler,
+        "scheduler": scheduler,
+        "metric": ",".join(goals.metrics),
+        "asha_metric": goals.asha_metric,
+        "rung_metric": cheap_form(goals.asha_metric, goals.reported),
+        "seeds": seeds,
+        "keep": conditions(rules.keep or (), goals.reported),
+        "given": request.given,
+        "enqueued": request.enqueued,
+        "concurrency": resources.allowed or resources.concurrency,
+        "cpus": resources.cpus,
+        "workers": resources.workers,
+        "gpus": resources.gpus,
+        "data_root": str(root),
+        "validation_images": scored_images(experiment, seeds, root) or None,
+    }
+    search = SearchRecord(**as_given | resolved | running.given())
+    check_stop_when(search)
+    return search
+
+
+def watched_from(running: RunningRules, study: str, own: str | None = None) -> RunningRules:
+    """Return the rules with the URL of a database that has been opened, if they have any.
+
+    Raises:
+        InputError: it cannot be opened, or holds a study of this name other than the copy at `own`.
+    """
+    url = running.storage
+    return running if url is None else replace(running, storage=checked_storage(url, study, own))
 
 
 def experiment_of_defaults(method: str, dataset: str, request: Request, root: Path) -> Experiment:

@@ -161,11 +161,11 @@ def _run_missing(
 
 def _tell_of_snapshots(plan: FinalPlan, missing: Sequence[TrialRequest]) -> None:
     """Warn of runs too short for a snapshot, and of stored ones without any: they do not run again."""
-    for every, epochs in {(one.snapshots or 0, one.experiment.epochs) for one in plan.requests}:
-        if every > epochs:
+    for asked, epochs in {(one.snapshots or 0, one.experiment.epochs) for one in plan.requests}:
+        if asked > epochs:
             log.warning(
                 "no snapshots will be kept: they were asked for every %d epochs, and a run trains for %d",
-                every,
+                asked,
                 epochs,
             )
     due = [

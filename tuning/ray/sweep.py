@@ -1,7 +1,7 @@
 """Sweeps on Ray Tune, one study or several in turn: plan in, results in the store."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from inspect import signature
 from pathlib import Path
@@ -17,11 +17,11 @@ from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
-from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep
+from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep, watched_from
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins, warn_of_other_code
 from contrasweep.tuning.planning.resources import Machine, Resources, check_counts
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
-from contrasweep.tuning.planning.trial_limits import check_limits
+from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
@@ -42,7 +42,7 @@ from contrasweep.tuning.results.commands import (
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
-from contrasweep.tuning.search import PastTrial, checked_storage, sampler_of
+from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
@@ -215,6 +215,14 @@ def resume_sweep(
     expected = expected or Expected()
     check_count("extend", extend, least=0)
     check_counts(concurrency, None, workers)
+    running = RunningRules(
+        max_failures=max_failures,
+        trial_timeout=trial_timeout,
+        budget=budget,
+        stop_when=stop_when,
+        keep_weights=keep_weights,
+        storage=storage,
+    )
     plan = plan_of(
         record,
         str(results),
@@ -231,15 +239,12 @@ def resume_sweep(
     _check_points(plan, extend)
     check_batches(plan.experiment, plan.space, plan.resources.workers)
     check_available(plan.dataset, plan.data_root)
-    limits = _given({"max_failures": max_failures, "trial_timeout": trial_timeout})
-    limits |= _given({"budget": budget, "stop_when": stop_when})
-    check_limits(**limits)
+    running = watched_from(running, name, own=plan.search.storage)
     counted = {"stop_from": plan.search.trials - extend} if extend else {}
-    plan = plan.with_search(**limits, **counted)
+    plan = plan.with_search(**running.given(), **counted)
     if stop_when is not None:
         # A stored condition was checked by the version that took it.
         check_stop_when(plan.search)
-    plan = _keeping(plan, keep_weights, storage)
     warn_of_other_code(record, record.require_search().sampler)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
@@ -300,18 +305,6 @@ def _run(
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")
     ended_early = searcher.ends_early
     return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are not None."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _keeping(plan: SweepPlan, weights: int | None, storage: str | None) -> SweepPlan:
-    """Return the plan of a resumed study with what it is given anew: how many encoders to keep, a storage."""
-    check_count("keep-weights", weights, least=0)
-    url = None if storage is None else checked_storage(storage, plan.name, own=plan.search.storage)
-    return plan.with_search(**_given({"keep_weights": weights, "storage": url}))
 
 
 def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:

@@ -5,11 +5,10 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from contrasweep.search_spaces import Scalar, Space
-from contrasweep.tuning.experiment.schedulers import Scheduler
-from contrasweep.tuning.planning.halving import Halving, check_halving
+from contrasweep.search_spaces import Scalar
+from contrasweep.tuning.planning.halving import check_halving
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
-from contrasweep.tuning.ray.scheduler import InOrder, scheduler_of
+from contrasweep.tuning.ray.scheduler import InOrder, ResumableASHA, scheduler_of
 from contrasweep.tuning.replay.comparison import SearchOf
 from contrasweep.tuning.replay.recording import Recording
 from contrasweep.tuning.replay.request import Setting
@@ -27,37 +26,16 @@ def ray_trial(number: int) -> Any:
 
 
 class OwnSearch:
-    """A `SearchStudy`, and one of the schedulers.
+    """A search, and the scheduler that stops its trials.
 
     Args:
-        space: what is searched.
-        sampler: a name of `SAMPLERS`.
-        scheduler: a name of `SCHEDULERS`.
-        halving: when `asha` compares trials.
-        epochs: the length of a trial that is not stopped.
-        warmup: the epochs during which the learning rate rises.
-        trials: how many trials the search plans; it goes on beyond them.
-        seed: of the proposals.
-        first: configurations that run before the proposals, after the defaults.
+        study: the search.
+        scheduler: what `scheduler_of` has made for it.
     """
 
-    def __init__(
-        self,
-        space: Space,
-        *,
-        sampler: str,
-        scheduler: Scheduler,
-        halving: Halving,
-        epochs: int,
-        warmup: float,
-        trials: int,
-        seed: int,
-        first: Sequence[Mapping[str, Scalar]] = (),
-    ) -> None:
-        self._study = SearchStudy(
-            space, sampler=sampler, seed=seed, trials=trials, epochs=epochs, warmup=warmup, first=first
-        )
-        self._scheduler = scheduler_of(scheduler, self._study, epochs=epochs, warmup=warmup, halving=halving)
+    def __init__(self, study: SearchStudy, scheduler: InOrder | ResumableASHA) -> None:
+        self._study = study
+        self._scheduler = scheduler
 
     def next(self) -> Job | None:
         """Return the next proposal."""
@@ -100,14 +78,15 @@ def _search(
     setting: Setting, first: Sequence[Mapping[str, Scalar]], workload: Workload, seed: int
 ) -> OwnSearch:
     recording = workload.recording
-    return OwnSearch(
+    epochs, warmup = recording.epochs, recording.warmup
+    study = SearchStudy(
         recording.space,
         sampler=setting.sampler,
-        scheduler=setting.rule,
-        halving=setting.halving,
-        epochs=recording.epochs,
-        warmup=recording.warmup,
-        trials=PLANNED,
         seed=seed,
+        trials=PLANNED,
+        epochs=epochs,
+        warmup=warmup,
         first=first,
     )
+    scheduler = scheduler_of(setting.rule, study, epochs=epochs, warmup=warmup, halving=setting.halving)
+    return OwnSearch(study, scheduler)
