@@ -1,4 +1,4 @@
-"""The largest numbers that a user may give. Beyond them a number is a slip, or it fits nowhere."""
+"""The largest numbers that a user may give. A larger number is most likely a mistake, or cannot be stored."""
 
 from numbers import Integral
 

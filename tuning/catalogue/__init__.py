@@ -1,1 +1,1 @@
-"""What there is by name, known without torch: declarations of methods, datasets, encoders and samplers."""
+"""The declarations of all methods, datasets, encoders and samplers, read without importing torch."""

@@ -2,7 +2,7 @@
 
     python -m contrasweep.tuning.catalogue.writing
 
-A test fails where the file says something else than the code.
+A test fails if the file and the code disagree.
 """
 
 import json

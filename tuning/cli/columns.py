@@ -1,4 +1,4 @@
-"""Rows as lines of text: aligned columns that are never cut; what does not fit goes below its row."""
+"""Rows as lines of text: aligned columns; a cell that does not fit is printed below its row, never cut."""
 
 import re
 from collections.abc import Mapping, Sequence

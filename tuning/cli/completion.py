@@ -1,4 +1,4 @@
-"""What the shell completes: names of methods, datasets, metrics and studies, without importing torch."""
+"""Shell completion: names of methods, datasets, metrics and studies, without importing torch."""
 
 from collections.abc import Iterable
 

@@ -63,7 +63,7 @@ def check(
 ) -> None:
     """Look into a dataset's files: counts, shapes, a decoded image, published checksums.
 
-    Of a transductive dataset, it looks for the files, and tells the folds.
+    For a transductive dataset, it checks that the files are there, and lists the folds.
 
     Example: contrasweep datasets check cifar10 --data-root /data
     """

@@ -40,7 +40,8 @@ def embed(
     skip_corrupt: Annotated[
         bool,
         typer.Option(
-            "--skip-corrupt", help="Leave damaged images of a folder out; default: stop and name one."
+            "--skip-corrupt",
+            help="Leave out damaged images of a folder; default: stop at the first one and name it.",
         ),
     ] = False,
     cpus: Annotated[int | None, typer.Option(help="Threads; default: one per core.")] = None,

@@ -1,7 +1,7 @@
 """Exit codes: 0 done, 1 no usable result, 2 wrong input, 70 our own fault, 128 + N after signal N.
 
-An error that nobody foresaw is our own fault, unless it came through the code of a plug-in: then it is the
-plug-in's, and no result was possible.
+An unexpected error is a bug in contrasweep (70), unless it passed through the code of a plug-in: then the
+plug-in is at fault, and the exit code is 1.
 """
 
 import errno

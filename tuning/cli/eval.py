@@ -37,9 +37,10 @@ def eval(
         str, typer.Option(metavar="A,B", help="Probes: logistic, knn, moco, cl-infonce, cacr.")
     ] = "logistic,knn",
     shots: Annotated[
-        str, typer.Option(metavar="1,5,all", help="Training images of each class that probes learn from.")
+        str,
+        typer.Option(metavar="1,5,all", help="Number of training images per class from which probes learn."),
     ] = "all",
-    draws: Annotated[int, typer.Option(help="How many few-shot training sets are drawn, at least 5.")] = 5,
+    draws: Annotated[int, typer.Option(help="Number of few-shot training sets to draw; at least 5.")] = 5,
     fine_tune: Annotated[
         bool, typer.Option("--fine-tune", help="Also train encoder and linear classifier together.")
     ] = False,

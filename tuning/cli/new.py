@@ -11,7 +11,9 @@ from contrasweep.tuning.cli.rendering import say
 
 def new(
     kind: Annotated[str, typer.Argument(help="What to create: method, encoder, dataset or metric.")],
-    name: Annotated[str, typer.Argument(help="Its name, such as my-loss (of a metric, my_score).")],
+    name: Annotated[
+        str, typer.Argument(help="Its name, such as my-loss; the name of a metric has underscores: my_score.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="The folder to write; default: contrasweep-NAME."),

@@ -94,7 +94,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METRIC>=NUMBER",
-        help="Only trials with this property (or <=, >, <); accuracies are fractions: accuracy>=0.9.",
+        help="Only trials that keep this condition, such as accuracy>=0.9 (or with <=, >, <).",
         autocompletion=complete_metrics,
     ),
 ]

@@ -1,4 +1,4 @@
-"""What a command prints: lines, tables or JSON, and a line that shows its progress."""
+"""The output of commands: lines, tables or JSON, and a progress line."""
 
 import json
 import logging

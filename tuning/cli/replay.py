@@ -37,7 +37,9 @@ def replay(
     ] = "asha,none",
     full_trials: Annotated[
         int,
-        typer.Option(metavar="N", help="The budget: as many epochs as N trials that are not stopped."),
+        typer.Option(
+            metavar="N", help="Budget of each search: the epochs of N trials that are not stopped early."
+        ),
     ] = 20,
     workers: Annotated[int, typer.Option(help="Trials in parallel.")] = 4,
     seeds: Annotated[int, typer.Option(help="How many times each search runs.")] = 20,

@@ -60,7 +60,9 @@ def run(
     where: Where = None,
     snapshots: Annotated[
         int | None,
-        typer.Option(metavar="E", help="Also keep the encoder after every E epochs; default: the last only."),
+        typer.Option(
+            metavar="E", help="Also keep the encoder after every E epochs; default: keep only the last one."
+        ),
     ] = None,
     concurrency: Concurrency = None,
     cpus_per_run: Cpus = None,
@@ -77,8 +79,8 @@ def run(
 ) -> None:
     """Train the best configuration with fresh seeds on all training images, and test each run once.
 
-    Several configurations run on the same seeds, and the first is compared with the others. Runs of another
-    number of epochs than the search's are a study of their own: STUDY-200-epochs-final.
+    Several configurations run on the same seeds, and the first is compared with the others. With --epochs E,
+    the runs are a separate study: STUDY-E-epochs-final.
 
     Example: contrasweep run best.yaml --seeds 5
 

@@ -43,7 +43,7 @@ def stability(
         typer.Option(metavar="1,2,4,all", help="Numbers of trials; default: powers of two, half and all."),
     ] = None,
     subsets: Annotated[
-        int, typer.Option(help="Subsets that are drawn for the ranking of several methods.")
+        int, typer.Option(help="Number of random subsets for the ranking of several methods.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     again: Annotated[

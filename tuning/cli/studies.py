@@ -96,7 +96,7 @@ def show(
         str | None,
         typer.Option(
             metavar="METRIC|PARAMETER|COLUMN",
-            help="Sort by this: metrics with the best first, all else with the lowest; default: trial.",
+            help="Column to sort by: metrics from best to worst, all others ascending; default: trial.",
             autocompletion=complete_metrics,
         ),
     ] = None,

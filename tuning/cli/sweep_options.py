@@ -19,8 +19,8 @@ Methods = Annotated[
         metavar="METHOD...",
         autocompletion=complete_methods,
         help="Method to search; `contrasweep methods` lists them. Several are searched one after "
-        "the other, each with the same budget, in studies NAME-METHOD. --resume and --extend take them from "
-        "the study if they are left out.",
+        "the other, each with the same budget, in studies NAME-METHOD. "
+        "With --resume or --extend, you can leave them out; the study names them.",
     ),
 ]
 Data = Annotated[
@@ -83,16 +83,16 @@ Eta = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Asha lets one in N of the trials at a rung continue, and each rung is N times as late as "
-        "the previous one; default: 3.",
+        help="At each rung (an epoch at which asha compares trials), one in N trials continues; "
+        "each rung has N times as many epochs as the previous one; default: 3.",
     ),
 ]
 Grace = Annotated[
     int | None,
     typer.Option(
         metavar="EPOCHS",
-        help="Epochs before asha stops a trial; default: the warmup of the learning rate plus a tenth of all "
-        "epochs.",
+        help="Epochs that every trial trains before asha may stop it; "
+        "default: the warmup of the learning rate plus a tenth of all epochs.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the sampler; default: 0.")]
@@ -137,8 +137,8 @@ StopWhen = Annotated[
     str | None,
     typer.Option(
         metavar="CONDITION",
-        help="Start no new trial once the last trials raised the best score by too little: by less than "
-        "its noise ('gain<noise for 20') or than a number ('gain<0.005 for 20'); default: never.",
+        help="Start no new trial when the last N trials have raised the best score by less than its noise "
+        "('gain<noise for 20') or by less than a number ('gain<0.005 for 20'); default: never.",
     ),
 ]
 KeepWeights = Annotated[

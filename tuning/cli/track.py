@@ -13,7 +13,8 @@ from contrasweep.tuning.cli.rendering import remark, say
 def track(
     study: Annotated[str, typer.Argument(help="Name of the study.", autocompletion=complete_studies)],
     to: Annotated[
-        str, typer.Option(metavar="mlflow[:URI]|wandb", help="The tracker; for MLflow, with its address.")
+        str,
+        typer.Option(metavar="mlflow[:URI]|wandb", help="The tracker; for MLflow, you can add its address."),
     ],
     project: Annotated[
         str | None,

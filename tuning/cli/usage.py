@@ -1,4 +1,4 @@
-"""A command line that no command takes: what is wrong with it in our words, and what is meant most likely."""
+"""Errors in a command line: what is wrong, in our words, and what the user most likely meant."""
 
 import inspect
 import shlex

@@ -1,4 +1,4 @@
-"""`contrasweep verify`: judge claims about anybody's table on its runs."""
+"""`contrasweep verify`: judge claims about a user's own table on its runs."""
 
 from pathlib import Path
 from typing import Annotated

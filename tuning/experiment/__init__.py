@@ -1,4 +1,4 @@
-"""What one run is: frozen settings in sections, read from YAML, with the nearest name for an unknown one."""
+"""The settings of one run: frozen, in sections, read from YAML, with the nearest name for an unknown one."""
 
 from contrasweep.tuning.experiment.experiment import (
     Experiment,

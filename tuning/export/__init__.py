@@ -1,1 +1,1 @@
-"""Trained encoders as other libraries and people take them: files in their formats, and a model card."""
+"""Export of trained encoders: files in the formats of other libraries, and a model card."""

@@ -1,4 +1,4 @@
-"""What can be refused before torch is imported: the format's name, the folder, the hub's repository."""
+"""Checks of an export that need no torch: the name of the format, the folder, the repository of the hub."""
 
 import os
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""C2AE: features and labels have codes alike, from which a decoder ranks the labels.
+"""C2AE: features and labels are encoded into similar codes, and a decoder ranks the labels from a code.
 
 Training encodes features (F_x) and labels (F_e), and decodes the labels' codes (F_d). A prediction decodes
 the code of the features. The views' features are joined, as HeroCon does for this baseline.

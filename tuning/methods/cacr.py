@@ -1,6 +1,7 @@
 """CACR: far views of an image attract most, near views of other images repel most; and its baseline CMC.
 
-CACR-MoCo has a momentum encoder: its keys attract, those of earlier batches repel beside the batch itself.
+CACR-MoCo has a momentum encoder: its keys attract; the images of the batch and the keys of earlier batches
+repel.
 """
 
 from collections.abc import Mapping

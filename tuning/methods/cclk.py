@@ -1,4 +1,4 @@
-"""CCL-K: the kernel-conditioned losses, and the two that k-means clusters of the condition replace.
+"""CCL-K: losses with a kernel of the condition, and two baselines that use its k-means clusters instead.
 
 Source: Tsai et al. 2022, "Conditional contrastive learning with kernel", https://arxiv.org/abs/2202.05458.
 """

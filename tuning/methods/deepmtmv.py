@@ -1,8 +1,9 @@
 """DeepMTMV: each label is a task, and tasks that find the same objects hard share layers.
 
-This is the authors' released code (Leo02016/DeepMTMV, model.py). There, every view has the errors of the
-joined network, so that its clustering over several views is that of one matrix of affinities. The code passes
-eigenvectors where Laplacians belong; here the spectral clustering is the usual one. It has single labels.
+It follows the authors' released code (Leo02016/DeepMTMV, model.py). In that code, every view has the errors of
+the joined network, so clustering over several views equals clustering of a single affinity matrix. The code
+passes eigenvectors where Laplacians are expected; we use standard spectral clustering. The code supports only
+one label per object.
 
 Shapes: n labelled objects, c labels, V views.
 """

@@ -1,4 +1,4 @@
-"""DFA (Lee et al. 2021): features of the class and of the bias apart, and bias features swapped among images.
+"""DFA (Lee et al. 2021): features for the class and for the bias, which are swapped between images.
 
 Shapes: B images in the batch, over all ranks, D and E features of the two encoders, C classes.
 """

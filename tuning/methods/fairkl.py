@@ -1,10 +1,10 @@
 """FairKL beside a supervised loss: distances within and across bias groups come from one distribution.
 
-The total is `alpha L + lam R`. `L` is eps-SupInfoNCE or eps-SupCon of the encoder's normalised features, and
-a linear classifier learns beside them, or the cross-entropy of a classifier trained with the encoder. With
-`representation=embedding`, L compares the embeddings of a projection head; R and the classifier stay with the
-features before it (C.3, Table 10). Without
-a bias label, the condition's rows serve as bias features: their similarity weights each pair (B.2.4).
+The total is `alpha L + lam R`. `L` is either eps-SupInfoNCE or eps-SupCon of the encoder's normalised
+features (a linear classifier then learns alongside), or the cross-entropy of a classifier that is trained
+with the encoder. With `representation=embedding`, L compares the embeddings of a projection head; R and the
+classifier stay with the features before it (C.3, Table 10). Without a bias label, the condition's rows serve
+as bias features: their similarity weights each pair (B.2.4).
 """
 
 from torch import Tensor

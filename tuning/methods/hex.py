@@ -1,4 +1,4 @@
-"""HEX: a classifier that reads the encoder and a texture network, and learns without what texture explains.
+"""HEX: an encoder and a texture network; what texture alone explains is projected out of the loss.
 
 The loss takes the logits of both, and projects those of texture alone out over the batch. Predictions are
 the logits of the encoder alone.

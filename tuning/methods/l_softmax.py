@@ -1,4 +1,4 @@
-"""L-Softmax: cross-entropy whose own class needs a smaller angle; the margin comes in as training goes on."""
+"""L-Softmax: cross-entropy in which the own class needs a smaller angle, by a margin that grows."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
-"""LNL: a predictor learns the bias from features, which learn that it cannot.
+"""LNL: a predictor learns the bias from the features, and the features learn to prevent this.
 
-The predictor minimises its cross-entropy. The gradient that reaches the features is reversed. In addition the
-features maximise the entropy of the predictions, which the predictor does not follow.
+The predictor minimises its cross-entropy. The gradient that reaches the features is reversed. The features
+also maximise the entropy of the predictions; this term does not train the predictor.
 """
 
 from itertools import pairwise

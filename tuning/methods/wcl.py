@@ -1,4 +1,4 @@
-"""WCL: instance discrimination by one head; by another, attraction of images that neighbours connect."""
+"""WCL: one head discriminates instances; another attracts images that the neighbour graph connects."""
 
 from contrasweep.losses import WCL, InfoNCE
 from contrasweep.models import Encoder

@@ -1,4 +1,4 @@
-"""Random numbers of a step, which depend on nothing else that is drawn, nor on restarts or ranks."""
+"""Random numbers of a step, independent of all other draws, of restarts and of the number of ranks."""
 
 import torch
 from torch import Tensor

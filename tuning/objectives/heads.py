@@ -1,4 +1,4 @@
-"""Projection heads as an experiment asks for them."""
+"""The projection head that an experiment asks for."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""The objective: it turns a batch into a loss and its metrics, and owns all that learns.
+"""The objective: it turns a batch into a loss and metrics, and owns all trained parts.
 
 Shapes: V views, B images in the batch, C channels, S pixels a side, D width of the embedding.
 """

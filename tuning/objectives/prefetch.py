@@ -1,4 +1,4 @@
-"""The next batch is made while the current one trains, on a stream of its own of the accelerator."""
+"""Makes the next batch on a separate stream of the accelerator while the current one trains."""
 
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Weights of images from how both of two networks have done on them so far (LfF, Nam et al. 2020).
+"""Weights of images, from the losses of two networks on them so far (LfF, Nam et al. 2020).
 
 Shapes: B images in the batch, over all ranks, C classes, N training images.
 """

@@ -1,4 +1,4 @@
-"""How alike tasks are, from the objects that are hard for both, and how to group them.
+"""The similarity of tasks, from the objects that are hard for both, and groups of similar tasks.
 
 Lu et al. 2017, "Fully-adaptive feature sharing in multi-task networks", section 3.3, as DeepMTMV's released
 code uses it (Zheng et al. 2019, model.py). Shapes: n objects, T tasks.

@@ -1,7 +1,7 @@
-"""Objectives with a second network beside the encoder, one that learns the bias so that the first need not.
+"""Objectives with a second network, which learns the bias so that the first network does not.
 
-Both networks are an encoder and a linear classifier, and both see the same view of an image. The encoder of
-the first is the one that a run is about: probes read it, and the classifier on it predicts.
+Both networks are an encoder and a linear classifier, and both see the same view of an image. A run scores the
+encoder of the first network: probes use its features, and its classifier predicts.
 
 Shapes: B images in the batch, over all ranks, D features, C classes.
 """

@@ -1,7 +1,7 @@
 """How long the ranks of a run wait for each other.
 
 If a collective takes longer than `COLLECTIVE`, a rank hangs. Work that may take longer, and that a rank does
-alone (probes, k-means, loading data), is waited for by `wait_for_ranks`, which is no collective.
+alone (probes, k-means, loading data), is awaited with `wait_for_ranks`, which is not a collective.
 """
 
 import time

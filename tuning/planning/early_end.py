@@ -1,4 +1,4 @@
-"""When no further trial of a sweep begins, and why: the budget is spent, or the search no longer gains."""
+"""Whether a sweep starts no further trial, and why: the budget is spent, or the search no longer gains."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Configurations that a user wants to see first: the file that names them, and what they must be."""
+"""Configurations that run first (`--enqueue`): reading and checking their file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,9 @@
-"""Errors of a GPU: memory that ran out, after which a process goes on, and faults, after which it cannot.
+"""Errors of a GPU: out of memory, after which the process can continue, and faults, after which it cannot.
 
-Only this file knows by which types and messages torch tells them. After a fault (an assertion in a kernel, an
+Only this file knows the types and messages of torch's errors. After a fault (an assertion in a kernel, an
 access outside of memory, an internal error of cuBLAS or cuDNN), every further call to the GPU fails in this
-process, in sound trials too. So a fault ends the process, and says nothing of the configuration.
+process, even if the next trial is correct. So a fault ends the process, and does not count against the
+configuration.
 """
 
 from collections.abc import Iterator

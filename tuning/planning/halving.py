@@ -1,4 +1,4 @@
-"""Successive halving: after which epochs trials are compared, and how many of them go on."""
+"""Successive halving: after which epochs trials are compared, and how many of them continue."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The options of a sweep in Python: their kinds, and what is said of an argument that is not one of them."""
+"""The options of a sweep in Python: their types, and the error for an unknown argument."""
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence

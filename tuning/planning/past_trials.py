@@ -1,4 +1,4 @@
-"""The trials of a store in the form of the search, for a sweep that goes on."""
+"""The trials of a store in the form of the search, for a sweep that is resumed."""
 
 from collections.abc import Sequence
 

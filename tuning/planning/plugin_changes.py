@@ -1,7 +1,7 @@
-"""Plug-ins of studies and configurations: refuse to go on without them, warn before other code follows.
+"""Plug-ins of studies and configurations: refused if they are missing, with a warning if they changed.
 
-Other code follows when a study goes on, and when final runs of its best trials begin. Together the runs would
-not be of one method.
+Changed code matters when a study continues, and when final runs of its best trials begin: the runs would then
+not all be of one method.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What is asked of a sweep, checked as far as that needs no torch: in a fraction of a second."""
+"""The request for a sweep, and its checks that need no torch; they take a fraction of a second."""
 
 import re
 from collections.abc import Mapping, Sequence

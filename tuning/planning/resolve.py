@@ -1,4 +1,4 @@
-"""Complete an experiment from a method and a dataset: which default, preset or given value holds.
+"""Complete an experiment from a method and a dataset: which default, preset or given value applies.
 
 A later source wins: the method's defaults (in its search space), the dataset's defaults, the preset
 `METHOD@DATASET` if it is asked for, the user's settings, a search's proposal.

@@ -1,4 +1,4 @@
-"""The settings of one run as far as they are known without the data: which default or given value holds.
+"""The settings of one run that are known without the data: which default or given value applies.
 
 Nothing here imports torch; `planning.resolve` completes them.
 """

@@ -1,4 +1,4 @@
-"""What a run consists of, in words and before it starts: network, images, views, batches, epochs, device."""
+"""A description of a run before it starts: network, images, views, batches, epochs, device."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Search spaces of a method on a dataset, with settings pinned and presets beside them; names that exist.
+"""The search space of a method on a dataset, with fixed settings and presets, and the names that are valid.
 
 Nothing here imports torch, so that names and values are checked before it (see `catalogue.declared`).
 

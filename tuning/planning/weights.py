@@ -1,4 +1,4 @@
-"""The file that an encoder starts from, before work: the same file still, and one that fits the network."""
+"""Checks of the file of initial weights before a run: it has not changed, and it fits the network."""
 
 import hashlib
 import os

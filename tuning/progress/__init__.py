@@ -1,1 +1,1 @@
-"""How far a sweep, final runs or a training are, and how long they still take."""
+"""The progress and the remaining time of a sweep, of final runs or of a training."""

@@ -1,4 +1,4 @@
-"""How long trials still take: their futures are drawn from what trials have done so far."""
+"""The remaining time of trials, from simulated futures that are drawn from the trials so far."""
 
 import heapq
 import math

@@ -1,4 +1,4 @@
-"""The states of work that is shown while it goes on."""
+"""The states of running work, for the progress display."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Whether Ray itself is alive. A driver whose raylet died would wait for ever; without the GCS, Ray ends it.
+"""Whether Ray is alive: without its raylet, a driver would wait forever; without the GCS, Ray ends it.
 
 Ray has a process on every node, the raylet, and one for the whole cluster, the GCS. Both listen on a port.
 """

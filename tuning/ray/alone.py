@@ -1,8 +1,8 @@
 """A trial that ran out of memory on a GPU that it shared begins again in a new process, with GPUs to itself.
 
-Tune begins a trial again with the resources that it then asks for: whole GPUs. It waits until one is free.
-Tune starts no other worker meanwhile, but those that are there take further trials: at the latest it has
-its turn when no other trial is left.
+Tune restarts the trial with the resources that it then requests, whole GPUs, as soon as one is free.
+Meanwhile Tune starts no new worker, but existing workers take further trials, so the restart happens at the
+latest when no other trial is left.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Boards on which runs post their records, or how far they are, for the driver.
+"""Boards on which runs post their records or their progress, for the driver.
 
-Ray starts a process for one: this module imports nothing, so that the process is there at once.
+Ray starts a process for each board. This module imports nothing, so that the process starts quickly.
 """
 
 from dataclasses import dataclass

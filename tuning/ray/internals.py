@@ -1,8 +1,8 @@
-"""What we use of Ray beside what its documents promise, in one place: another release may change it.
+"""The parts of Ray that we use although its documentation does not promise them.
 
 `tests/ray/test_internals.py` holds each function here, and each environment variable that we set, against the
 Ray that is installed. `pyproject.toml` admits the releases that were tried. To admit another, run the tests
-with it, and mend here what they name.
+with it, and repair here what fails.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Searches compared on one workload: the same budgets, many seeds, what the chosen trial is worth."""
+"""Searches compared on one workload: equal budgets, many seeds, expected score of the chosen trial."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

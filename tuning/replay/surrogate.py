@@ -1,4 +1,4 @@
-"""What a configuration nobody ran would score after each epoch: a surrogate of recorded learning curves.
+"""A surrogate of recorded learning curves: it predicts the scores of any configuration after each epoch.
 
 Curves of one workload are much alike, so a few principal components hold them. A Gaussian process predicts
 each component from the configuration. What the components leave out counts as noise.

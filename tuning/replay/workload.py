@@ -1,4 +1,4 @@
-"""A recorded study as a workload: what any configuration would score, with the noise of a seed."""
+"""A recorded study as a workload: the predicted scores of any configuration, with the noise of a seed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

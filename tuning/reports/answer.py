@@ -1,4 +1,4 @@
-"""The head of a report: what came out, against what, how sure that is, what it cost, and what to do next."""
+"""The head of a report: the result beside its baselines, its uncertainty, its cost, and the next command."""
 
 import shlex
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,8 @@
 
 The axes are horizontal rows, not the usual columns, so that names and values stay readable on a phone. The
 lines are SVG, not WebGL, so that they print. Where a trial does not have a parameter, its line runs to the
-margin. Only the parameters that tell good trials from bad ones most have a row: with all of them, nobody
-follows a line.
+margin. Only the parameters that best separate good from bad trials have a row; with all of them, the lines
+would be hard to follow.
 """
 
 import math

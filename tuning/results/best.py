@@ -1,6 +1,6 @@
 """What the best trial of a study is: one definition for progress, summaries, reports and files.
 
-Some metrics are better when they are small: each measure in `methods.metrics` says so of itself. A search, a
+Some metrics are better when they are small; `methods.metrics` declares the direction of each. A search, a
 scheduler and an analysis compare *merits*, of which the larger is always better. The store, and whatever a
 user reads, have the metrics themselves.
 """

@@ -1,4 +1,4 @@
-"""Whether a representation has collapsed, from the label-free scores of a run: what was seen, what to try."""
+"""Whether a representation has collapsed: the label-free scores that say so, and what to try."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

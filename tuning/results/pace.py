@@ -1,4 +1,4 @@
-"""How long an epoch took in earlier runs like a planned one: the estimate of `--dry-run`."""
+"""The time of an epoch in earlier, similar runs, for the estimate of `--dry-run`."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

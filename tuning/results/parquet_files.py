@@ -1,4 +1,4 @@
-"""Small Parquet files that tell in their metadata what they hold, for users to share."""
+"""Small Parquet files for users to share; their metadata describes their content."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What analyses of stored searches refuse: conditions, and as other seeds what differs in other settings."""
+"""Checks that studies suit an analysis: no conditions, and "other seeds" differ in the seed alone."""
 
 from typing import Any, Final
 

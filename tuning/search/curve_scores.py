@@ -1,4 +1,4 @@
-"""What a search has seen of its trials, as the model of learning curves takes it."""
+"""The scores of a search so far, in the form that the model of learning curves needs."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The `curves` sampler, and which trials go on: by what a model of learning curves expects in the end."""
+"""The sampler and scheduler `curves`: both use the final scores that a model of all curves expects."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

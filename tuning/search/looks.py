@@ -1,4 +1,4 @@
-"""When a search by learning curves looks at a trial. Apart from its model, whose imports take long."""
+"""The epochs at which a search by learning curves decides about a trial; its model imports slowly."""
 
 import math
 from typing import Final

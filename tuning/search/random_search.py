@@ -1,4 +1,4 @@
-"""The `random` sampler: every trial is drawn by itself."""
+"""The `random` sampler: every trial is drawn independently."""
 
 from optuna.samplers import RandomSampler
 

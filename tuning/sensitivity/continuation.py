@@ -1,9 +1,10 @@
-"""How scores go on from rung to rung: what a stopped trial would have scored, with how sure that is.
+"""Estimates of the scores that stopped trials would have had at later rungs, with their uncertainty.
 
 The scheduler stops a trial because of scores that are stored. So among trials with the same early scores and
-the same configuration, those that went on are like those that did not (scores are missing at random, Rubin
-1976), and the trials that went on tell how the others would have. The score at a rung is regressed on the
-scores at the rungs before it and on the parameters; what the data leave open is drawn, not chosen.
+the same configuration, those that continued do not differ systematically from those that did not (scores are
+missing at random, Rubin 1976), so the trials that continued show how the others would have scored. The score
+at a rung is regressed on the scores at the rungs before it and on the parameters; what the data leave open is
+drawn, not chosen.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,13 @@
 """Effects: whether the score depends on a parameter beyond what the other parameters explain.
 
-A search that learns repeats what was good: all parameters of its good trials, also those that did nothing.
+An adaptive search repeats all parameters of its good trials, also those without effect.
 Judged one by one, such parameters seem to matter. So each is judged beside the others: what all others
 explain (a line and a parabola of each number, a level of each category; ridge regression) is taken out of the
 scores and of the parameter's columns, and the rest of the scores is permuted (Freedman and Lane 1983).
 
-At a rung that not all trials reached, estimated scores go on like the ones before. What mattered early would
-seem to matter for ever. So an effect must also be seen among the trials that reached the rung, alone and in
-the same direction: there the choice of the trials works against it.
+At a rung that not all trials reached, estimated scores continue the earlier ones, so a parameter that
+mattered early would always seem to matter. So an effect must also be visible, in the same direction, among
+only the trials that reached the rung, where the selection of these trials weakens it.
 """
 
 from collections.abc import Sequence

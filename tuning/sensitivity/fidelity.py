@@ -1,8 +1,9 @@
 """Fidelity: whether the score after few epochs predicts a later one, so that stopping early is safe.
 
-Trials that went on are alike in their early scores, because these chose them. So the correlation among them
-is smaller than it is among all. The estimated scores of the others (see `scores`) undo this: the correlation
-over all trials is taken on each draw of them; the interval covers both what is drawn and which trials ran.
+Trials that continued have similar early scores, because they were selected by these scores. So the
+correlation among them is smaller than it is among all. The estimated scores of the others (see `scores`) undo
+this: the correlation over all trials is taken on each draw of them; the interval covers both what is drawn
+and which trials ran.
 """
 
 import math

@@ -1,9 +1,9 @@
 """The scores of trials at each rung and at the end: measured, or estimated for those stopped before.
 
-A rung is an epoch at which the scheduler stopped trials. All trials reach the first one. Later ones are
-reached by the better trials only: what these show among themselves is shaped by how they were chosen. So the
-scores that the others would have had are estimated (see `continuation`), many times over, and each analysis
-carries on how far the estimates differ.
+A rung is an epoch at which the scheduler stopped trials. All trials reach the first one. Only the better
+trials reach later rungs, and this selection biases an analysis of these trials alone. So the scores that the
+others would have had are estimated (see `continuation`), many times, and the result of each analysis includes
+how much the estimates differ.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What the first trials of a pool choose, as the files from which `contrasweep run` makes final runs."""
+"""The configurations selected from the first trials of a pool, as files for `contrasweep run`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The fewest configurations from which anything is said; `pool` checks them before numpy is imported."""
+"""The smallest number of configurations for an analysis; `pool` checks it before numpy is imported."""
 
 from typing import Final
 

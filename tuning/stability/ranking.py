@@ -1,4 +1,4 @@
-"""How the ranking of several methods by what searches find agrees with the ranking by the whole pools."""
+"""How well searches of n trials rank methods as their whole pools do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

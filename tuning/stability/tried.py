@@ -1,4 +1,4 @@
-"""What a study tried: configurations, each with the score that chooses and the one that reports."""
+"""The configurations of a study, each with the score that selects and the score that is reported."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What the cells of a Parquet file can be: a file with any other is damaged, though its columns are right."""
+"""The allowed cells of a Parquet file: a file with other cells is damaged, even if its columns are right."""
 
 from __future__ import annotations
 

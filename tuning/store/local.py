@@ -1,6 +1,6 @@
-"""What stands in a folder of the local disk, whatever its kind and its name.
+"""The entries of a folder of the local disk, of any kind and name.
 
-Arrow raises at a name that is not UTF-8, follows links that lead in a circle, and waits for ever at a pipe.
+Arrow raises an error at a name that is not UTF-8, follows circular links, and waits forever at a pipe.
 """
 
 from __future__ import annotations

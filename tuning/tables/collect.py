@@ -1,8 +1,8 @@
 """Collect the results of a planned table from the store, and facts of the data from their files.
 
 A run or a search that is already in the results folder is never repeated, whichever table asked for it. A
-final run is recognised by the hash of its experiment and by its seed, a search by its whole plan, without its
-name and the machine.
+final run is recognised by the hash of its experiment and by its seed, a search by its whole plan, except for
+its name and the machine.
 """
 
 import json

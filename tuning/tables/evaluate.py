@@ -1,4 +1,4 @@
-"""Read a check on numbers: on several samples of the runs at once, or once on exact printed figures.
+"""Evaluate a check on numbers: on several samples of the runs at once, or once on exact printed figures.
 
 Shapes: B samples. Means are floats; where all are `Fraction`s (B = 1), the arithmetic is exact.
 """

@@ -1,4 +1,4 @@
-"""Anybody's table: claims from a YAML file and runs from another, checked before they are judged.
+"""A user's own table: claims from a YAML file and runs from another file, checked before they are judged.
 
 docs/claims.md defines both files.
 """

@@ -1,4 +1,4 @@
-"""What of a planned table is still to run, and what that costs."""
+"""The runs that a planned table still lacks, and their cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

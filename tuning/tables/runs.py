@@ -1,4 +1,4 @@
-"""The runs that a verdict reads, whichever table they are of: one of a paper or anybody's."""
+"""The runs that a verdict reads, of a paper's table or of a user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Read the runs of anybody's table from Parquet or CSV; docs/claims.md defines the file."""
+"""Read the runs of a user's own table from Parquet or CSV; docs/claims.md defines the file."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The scoreboard: for each paper, what its claims come to, and how many printed values our runs cover."""
+"""The scoreboard: for each paper, the standing of its claims, and how many printed values our runs cover."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

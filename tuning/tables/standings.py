@@ -1,7 +1,7 @@
-"""Where each claim of the papers stands: its verdicts form by form, and what they come to.
+"""The standing of each claim of the papers: its verdict in each form, and their summary.
 
-Only a verdict at the paper's settings and on the paper's data can confirm or contradict a claim. What was
-searched, made smaller or read on other data is shown beside it and decides nothing.
+Only a verdict at the paper's settings and on the paper's data can confirm or contradict a claim. Verdicts in
+other forms (searched, smaller, on other data) are shown, but decide nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

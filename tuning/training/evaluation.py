@@ -4,15 +4,14 @@ Two probes are fitted on features of the training images. Exact ridge regression
 enough for every epoch: a scheduler compares it. The one that the experiment names (logistic regression by
 L-BFGS, a paper's minibatch recipe, nearest neighbours) is fitted on all of them and reported. A background
 colour is regressed from the features too: the larger the error, the less of the colour the features keep. On
-biased data, accuracy is also averaged over the groups of (class, bias), and given of the worst of them, so
-that the majority hides nothing.
-Where the test images are clustered, it is also averaged over the groups of (class, cluster). Where the
-experiment asks for it, the held-out images are clustered without labels, and the clusters matched with the
-classes.
+biased data, the mean accuracy over the groups of (class, bias) and the accuracy of the worst group are also
+reported, because plain accuracy hides small groups. Where the test images are clustered, it is also averaged
+over the groups of (class, cluster). Where the experiment asks for it, the held-out images are clustered
+without labels, and the clusters matched with the classes.
 
-The ranks of a run share the work of embedding images. The first one fits the probes, and what it reads counts
-on all ranks; only a probe that sees other views in every epoch is fitted by all of them, because all make its
-features.
+The ranks of a run share the work of embedding images. The first one fits the probes, and its scores are used
+on all ranks; only a probe that uses new views in every epoch is fitted by all ranks, because each of them
+computes a part of the features.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,10 +1,11 @@
 """Refuse training that draws from global generators: its numbers would not follow from the seed.
 
-What they give depends on all that was drawn in the process before, so on interruptions, on the trials that
-the process trained earlier, and on the number of workers.
+Their numbers depend on all earlier draws in the process, and so on interruptions, on the trials that the
+process trained before, and on the number of workers.
 
-Torch's generators are the training's own. Those of numpy and of Python's `random` also serve other threads
-of the process, such as a client of S3 that waits before it tries again, so a draw from them is a warning.
+Only the training uses torch's generators. Those of numpy and of Python's `random` also serve other threads of
+the process, such as a client of S3 that waits before it tries again, so a draw from them only causes a
+warning.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Scores of an encoder on held-out images that need no label, and the views that two of them compare.
 
-They are of the encoder's features, as RankMe's paper advises for a score of representations, not of the
-projection head's. No draw of the training is touched: the views have generators of their own.
+They use the features of the encoder, as RankMe's paper advises, and not those of the projection head. The
+views have their own generators, so they do not change the draws of the training.
 """
 
 import torch

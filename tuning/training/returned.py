@@ -1,4 +1,4 @@
-"""What the code of a method returns in training: refused with the method's name unless it can be used."""
+"""Checks of what a method returns in training: an unusable value is refused, with the method named."""
 
 from collections.abc import Mapping
 

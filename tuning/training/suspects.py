@@ -1,4 +1,4 @@
-"""Errors of training that came through no line of a plug-in, in a run that uses one: it may be at fault.
+"""Errors without a line of a plug-in, in a run that uses a plug-in: the plug-in may be at fault.
 
 Autograd, for example, fails in our call of `backward` if a method has overwritten what its gradient needs.
 """

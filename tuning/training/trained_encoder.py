@@ -1,4 +1,4 @@
-"""The encoder of a run, out of the run's checkpoint."""
+"""The encoder of a run, read from the run's checkpoint."""
 
 from pathlib import Path
 

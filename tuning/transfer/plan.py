@@ -1,4 +1,4 @@
-"""What an evaluation of encoders is asked for, checked as far as it can be before torch is imported."""
+"""The request for an evaluation of encoders, and the checks that need no torch."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an embedding of images is asked for, checked as far as it can be before torch is imported."""
+"""The request for an embedding of images, and the checks that need no torch."""
 
 import os
 from collections.abc import Mapping

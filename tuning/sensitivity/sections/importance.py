@@ -1,4 +1,4 @@
-"""The section on importance: which parameters matter at each stage, in three ways of asking."""
+"""The section on importance: which parameters matter at each stage, by three analyses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
