@@ -16,8 +16,8 @@ PACKAGES = (*LEAVES, "tuning")
 
 FLOORS = (
     ("losses", "models", "data", "search_spaces"),
-    ("tuning/errors", "tuning/statistics", "tuning/durations"),
-    ("tuning/limits",),
+    ("tuning/errors", "tuning/statistics"),
+    ("tuning/limits", "tuning/durations"),
     ("tuning/files", "tuning/experiment"),
     ("tuning/store", "tuning/search"),
     ("tuning/objectives",),

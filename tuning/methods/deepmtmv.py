@@ -1,6 +1,6 @@
 """DeepMTMV: each label is a task, and tasks that find the same objects hard share layers.
 
-It follows the authors' released code (Leo02016/DeepMTMV, model.py). In that code, every view has the errors of
+It follows the authors' released code (Leo02016/DeepMTMV, model.py), in which every view has the errors of
 the joined network, so clustering over several views equals clustering of a single affinity matrix. The code
 passes eigenvectors where Laplacians are expected; we use standard spectral clustering. The code supports only
 one label per object.
