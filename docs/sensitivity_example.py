@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity, analyse
@@ -40,9 +41,7 @@ def take(results: str, study: str) -> None:
     """Replace the rows of the example by the ended trials of a study."""
     store = ResultsStore(results)
     record, tables = store.study(study), store.tables(study)
-    ended = tables.trials.filter(
-        pc.is_in(tables.trials["status"], pa.array(["completed", "stopped", "failed"]))
-    )
+    ended = tables.trials.filter(pc.is_in(tables.trials["status"], pa.array(ENDED)))
     epochs = tables.epochs.filter(pc.is_in(tables.epochs["trial"], ended["trial"].combine_chunks()))
     shutil.rmtree(_ROWS, ignore_errors=True)
     location = open_location(_ROWS, writable=True)

@@ -14,6 +14,7 @@ from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment.statuses import OPEN
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.results.best import RULE, best_name, merit
@@ -154,7 +155,7 @@ def _below_trials(
             said += [] if untrained is None else [f"Before training, {metric}{why} is {text(untrained)}."]
     if control := record.experiment.encoder.control:
         said.append(control)
-    if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
+    if any(row["status"] in OPEN and row["epoch"] for row in rows):
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
         said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]

@@ -13,6 +13,7 @@ from contrasweep.tuning.cli.studies import failed_trials, selected_content, sele
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment.conditions import appended
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.results.best import best_name, rule_in_words
 from contrasweep.tuning.results.commands import best_command, final_runs_command, show_command
 
@@ -222,7 +223,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
             # No trial keeps the conditions of the search.
             failed[result.plan.name] = str(error)
             continue
-        ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
+        ended: dict[str, int] = {status: result.counts.get(status, 0) for status in ENDED}
         rows.append({"method": result.plan.method, **selected_content(best), **ended})
     if as_json:
         print_json({"group": prefix, "best": rows, "failed": failed})

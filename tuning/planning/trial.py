@@ -18,6 +18,7 @@ from contrasweep.losses import RanksLost
 from contrasweep.plugins import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
@@ -27,7 +28,7 @@ from contrasweep.tuning.planning.warned import Warned
 from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Phase, Status
+from contrasweep.tuning.store.schema import Phase
 from contrasweep.tuning.store.tensorboard import TrialEvents
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
@@ -166,7 +167,7 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
     held = end_trial(request.location, request.study, request.info(), status, **details)
     with closing(TrialEvents(request.events_folder)) as events:
         events.session_end(held)
-    if held in FINAL_STATUSES:
+    if held in ENDED:
         request.location.delete(request.checkpoint_path)
     return held
 

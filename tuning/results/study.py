@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.experiment.statuses import StudyState
 from contrasweep.tuning.results.best import beats, best_name, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
@@ -109,7 +110,7 @@ class StudyData:
     """
 
     record: StudyRecord
-    state: Literal["running", "ended", "interrupted"]
+    state: StudyState
     read_at: datetime
     rows: pa.Table
     epochs: pa.Table

@@ -10,22 +10,20 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.durations import Span, covered
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
-from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.statistics import Floats, Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.parts import Key
 from contrasweep.tuning.store.reader import StudyTables
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
 from contrasweep.version import __version__
 
-Floats = NDArray[np.float64]
 _METRIC: Final = "metric."
 
 
@@ -153,7 +151,7 @@ def rows_so_far(tables: StudyTables) -> list[dict[str, Any]]:
     rows = []
     for row in tables.trials.to_pylist():
         found = last.get((row["trial"], row["seed"]))
-        if row["status"] in FINAL_STATUSES or found is None:
+        if row["status"] in ENDED or found is None:
             rows.append(row)
             continue
         scores = {name: value for name, value in found.items() if name.startswith(_METRIC)}
@@ -209,7 +207,7 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
     whole = {name: found for name, found in over.items() if found is not None and found.n == seeds}
     values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
-    ended = status in FINAL_STATUSES
+    ended = status in ENDED
     return TrialOutcome(
         trial=first["trial"],
         seeds=tuple(row["seed"] for row in rows),
@@ -218,7 +216,7 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
         values={name: value for name, value in values.items() if value is not None},
         metrics=whole,
         error="; ".join(errors) or None,
-        open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
+        open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in ENDED),
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.experiment.statuses import OPEN, Status
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import SAME
 from contrasweep.tuning.results.study import hardware_of
@@ -24,13 +25,13 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.search.axes import Axis, Floats, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.search.axes import Axis, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 
 log = logging.getLogger(__name__)
 
-Ints = NDArray[np.int64]
-Ending = Literal["completed", "no score", "stopped", "failed", "interrupted", "running"]
+Ending = Literal[Status, "no score"]
 
 ENDINGS: Final[tuple[Ending, ...]] = ("completed", "stopped", "running", "interrupted", "no score", "failed")
 """How a trial ended: its status, or "no score" where it completed and its score is missing or not finite."""
@@ -103,7 +104,7 @@ class Observations:
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which trials have ended, with or without a score; the others may yet get a score."""
-        return np.asarray(~np.isin(self.ending, ["running", "interrupted"]))
+        return np.asarray(~np.isin(self.ending, OPEN))
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:

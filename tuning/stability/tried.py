@@ -21,9 +21,8 @@ from contrasweep.tuning.results.trials import (
     untrained_scores,
 )
 from contrasweep.tuning.search.sampler import SAMPLERS
-from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.least import refuse_few
-from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 
 DECIMALS: Final = 9

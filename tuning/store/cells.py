@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.search_spaces import Parameter, Range, Space
+from contrasweep.tuning.experiment.statuses import STATUSES
 from contrasweep.tuning.limits import MOST
-from contrasweep.tuning.store.schema import STATUSES, Phase
+from contrasweep.tuning.store.schema import Phase
 
 _ALWAYS_THERE: Final = ("trial", "seed", "attempt", "phase", "status", "time")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "phase": get_args(Phase)}

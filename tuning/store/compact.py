@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
@@ -22,7 +23,6 @@ from contrasweep.tuning.store.parts import (
     read_parts,
     write_table,
 )
-from contrasweep.tuning.store.schema import FINAL_STATUSES
 from contrasweep.tuning.store.study import load_study
 
 # A write takes seconds. An unfinished file that is older than this was left by a writer that died.
@@ -71,7 +71,7 @@ def compact(
     trials = read_parts(location, "trials", record)
     epochs = read_parts(location, "epochs", record)
     winners = winning_trials(trials.table())
-    ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
+    ended = pc.is_in(winners["status"], value_set=pa.array(ENDED))
     settled, unsettled = winners.filter(ended), winners.filter(pc.invert(ended))
     kept = winning_epochs(epochs.table(), winners)
     removed = _merge(location, "trials", study, settled, trials, keep=Key.of_rows(unsettled))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contrasweep.tuning.errors import first_reason
+from contrasweep.tuning.experiment.statuses import StudyState
 from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
 from contrasweep.tuning.store.study import study_names
 
@@ -52,7 +53,7 @@ class HeartbeatRecord(BaseModel):
     machine: str | None
     pid: Annotated[int, Field(ge=1, le=_MAX_PID)]
     time: Annotated[float, Field(allow_inf_nan=False)]
-    state: Literal["running", "ended", "interrupted"]
+    state: StudyState
 
 
 def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
@@ -189,7 +190,7 @@ class Heartbeat:
             except (OSError, pa.ArrowException) as error:
                 log.warning("A heartbeat of study %s could not be written: %s", self._study, error)
 
-    def _write(self, state: Literal["running", "ended", "interrupted"]) -> None:
+    def _write(self, state: StudyState) -> None:
         record = HeartbeatRecord(
             driver=self._driver,
             host=socket.gethostname(),

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.notebook_tables import MOST_ROWS, html_table
+from contrasweep.tuning.experiment.statuses import StudyState
 from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
@@ -24,7 +25,6 @@ from contrasweep.tuning.store.schema import StudySchema
 from contrasweep.tuning.store.study import load_study, study_names
 from contrasweep.tuning.store.union import stacked
 
-State = Literal["running", "interrupted", "ended"]
 Read = TypeVar("Read")
 # What a folder without studies holds: no rows of the columns that every study has.
 _NO_STUDY: Final = StudySchema(hyperparameters={}, metrics=())
@@ -49,7 +49,7 @@ class StudySummary:
     method: str
     dataset: str
     created: datetime
-    state: State
+    state: StudyState
     counts: Mapping[str, int]
 
     def age(self) -> tuple[datetime, str]:
@@ -151,7 +151,7 @@ class ResultsStore:
         """
         return load_study(self.location, name)
 
-    def state(self, study: str) -> State:
+    def state(self, study: str) -> StudyState:
         """Return whether the study's driver is running, was cut off, or has recorded the end."""
         heartbeat = read_heartbeat(self.location, study)
         if heartbeat is not None and heartbeat.state == "ended":

@@ -12,19 +12,14 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from contrasweep.names import did_you_mean
+from contrasweep.search_spaces import TypeName
 from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = b"contrasweep.schema_version"
 _METADATA: Final = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
-HyperparameterType = Literal["float", "int", "string", "bool"]
 Phase = Literal["search", "final"]
-Status = Literal["running", "completed", "stopped", "failed", "interrupted"]
-
-STATUSES: Final[tuple[Status, ...]] = ("running", "completed", "stopped", "failed", "interrupted")
-# A trial with one of these statuses is over; an interrupted trial goes on when its study is resumed.
-FINAL_STATUSES: Final[tuple[Status, ...]] = ("completed", "stopped", "failed")
 
 _ARROW_TYPES: Final = {"float": pa.float64(), "int": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -76,7 +71,7 @@ class StudySchema(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
-    hyperparameters: Mapping[str, HyperparameterType]
+    hyperparameters: Mapping[str, TypeName]
     metrics: tuple[str, ...]
 
     @field_validator("metrics")
@@ -134,7 +129,7 @@ def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str])
             raise StoreError(f"The study has no {what} {name!r}.{hint} Its columns were fixed as: {listed}.")
 
 
-def _typed(what: str, value: Any, kind: HyperparameterType) -> Any:
+def _typed(what: str, value: Any, kind: TypeName) -> Any:
     """Return the value as a plain Python value of the declared type; numpy scalars are converted."""
     if value is None:
         return None

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StudyRecord
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
 
 METRIC: Final = "metric."
 
@@ -60,7 +60,7 @@ class TrackedRun:
     @property
     def whole(self) -> bool:
         """Whether nothing of the run will change any more."""
-        return self.status in FINAL_STATUSES and not self.grows
+        return self.status in ENDED and not self.grows
 
     @property
     def points(self) -> list[Point]:
