@@ -27,6 +27,7 @@ from contrasweep.tuning.sensitivity.page import sensitivity_sections
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
 from contrasweep.tuning.store import ResultsStore, StudyRecord, open_location, save_study
 from contrasweep.tuning.store.heartbeat import HeartbeatRecord
+from contrasweep.tuning.store.layout import heartbeat_path
 from contrasweep.tuning.store.parts import compacted_path, write_table
 
 _DOCS = Path(__file__).parent
@@ -57,7 +58,7 @@ def take(results: str, study: str) -> None:
     ):
         write_table(location, compacted_path(kind, study), rows.select(columns.names).cast(columns))
     end = HeartbeatRecord(driver="stored", host="", machine=None, pid=1, time=0.0, state="ended")
-    location.write(f"studies/{study}.heartbeat", end.model_dump_json().encode())
+    location.write(heartbeat_path(study), end.model_dump_json().encode())
 
 
 def write_example() -> None:

@@ -289,13 +289,15 @@ def _trial_row(
         front: the trials on the study's Pareto front.
         keeping: the completed trials that keep the conditions of the search; None if it has none.
     """
+    from contrasweep.tuning.store.schema import HYPERPARAMETER, METRIC, cells_under
+
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
     scores = {
-        name.removeprefix("metric."): value
-        for name, value in row.items()
-        if name.startswith(("metric.val.", "metric.test.")) and name != "metric.val.ridge_colour_mse"
+        name: score
+        for name, score in cells_under(METRIC, row).items()
+        if name.startswith(("val.", "test.")) and name != "val.ridge_colour_mse"
     }
-    values = {name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")}
+    values = cells_under(HYPERPARAMETER, row)
     on_front = {"front": "yes" if row["trial"] in front else None} if front else {}
     keeps = None if row["status"] != "completed" or keeping is None else row["trial"] in keeping
     kept |= {} if keeping is None else {"keeps": None if keeps is None else "yes" if keeps else "no"}

@@ -43,7 +43,7 @@ from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact, layout
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
@@ -153,7 +153,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     refuse_taken(location, [record.name], f"{RESUMABLE}; {in_python}.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
-        folder = location.path(f"tensorboard/{record.name}")
+        folder = location.path(layout.events_folder(record.name))
         write_experiment(folder, record.columns, record.metric, rule_of(record.require_search()))
     return location, record
 

@@ -41,6 +41,7 @@ from contrasweep.tuning.statistics import improvements, summarise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
+from contrasweep.tuning.store.schema import metric_column
 
 _COLUMNS: Final = ["host", "device", "cpus", "gpus"]
 _NAMED: Final = 8
@@ -305,7 +306,7 @@ class StudyData:
 
 def _finite(rows: pa.Table, metric: str) -> dict[int, float]:
     """Return the numbers of a metric by seed."""
-    pairs = zip(rows["seed"].to_pylist(), rows[f"metric.{metric}"].to_pylist(), strict=True)
+    pairs = zip(rows["seed"].to_pylist(), rows[metric_column(metric)].to_pylist(), strict=True)
     return {seed: score for seed, score in pairs if score is not None and math.isfinite(score)}
 
 

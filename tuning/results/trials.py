@@ -5,7 +5,7 @@ Only this module decides a trial's status, its score, and its encoder's score be
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +22,8 @@ from contrasweep.tuning.statistics import Floats, Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.parts import Key
 from contrasweep.tuning.store.reader import StudyTables
+from contrasweep.tuning.store.schema import METRIC, cells_under, hyperparameter_column, metric_column
 from contrasweep.version import __version__
-
-_METRIC: Final = "metric."
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def trial_status(statuses: Sequence[Status], seeds: int) -> Status:
 def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, Curve]:
     """Return the curve of each trial in a study's table of epochs: the mean over all of its seeds."""
     trial, epoch = epochs["trial"].to_numpy(), epochs["epoch"].to_numpy()
-    column = epochs[f"{_METRIC}{metric}"]
+    column = epochs[metric_column(metric)]
     given = np.asarray(column.is_valid().to_numpy(), dtype=bool)
     if not given.any():
         return {}
@@ -154,7 +153,7 @@ def rows_so_far(tables: StudyTables) -> list[dict[str, Any]]:
         if row["status"] in ENDED or found is None:
             rows.append(row)
             continue
-        scores = {name: value for name, value in found.items() if name.startswith(_METRIC)}
+        scores = {name: value for name, value in found.items() if name.startswith(METRIC)}
         rows.append({**row, "epoch": found["epoch"], **(scores if found["epoch"] > 0 else {})})
     return rows
 
@@ -202,10 +201,9 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
     # A final study does not plan its number of seeds: every seed that was run counts.
     seeds = len(rows) if record.is_final else record.seeds
     status = trial_status([row["status"] for row in rows], seeds)
-    names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
-    over = {name: summarise(row[f"{_METRIC}{name}"] for row in rows) for name in names}
+    over = {name: summarise(row[metric_column(name)] for row in rows) for name in cells_under(METRIC, first)}
     whole = {name: found for name, found in over.items() if found is not None and found.n == seeds}
-    values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
+    values = {name: first[hyperparameter_column(name)] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
     ended = status in ENDED
     return TrialOutcome(

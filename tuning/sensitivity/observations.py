@@ -28,6 +28,7 @@ from contrasweep.tuning.results.trials import (
 from contrasweep.tuning.search.axes import Axis, Stratum, axes_of, codes_of, strata_of
 from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, StudyRecord
+from contrasweep.tuning.store.schema import metric_column
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +194,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         replicates=Replicates(
             _ints(kept, "trial"),
             _ints(kept, "seed"),
-            merit(record.metric, 1.0) * _floats(kept, f"metric.{record.metric}"),
+            merit(record.metric, 1.0) * _floats(kept, metric_column(record.metric)),
         ),
         keep="" if record.is_final else in_words(record.require_search().keep),
     )
@@ -218,7 +219,7 @@ def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:
 def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -> Floats:
     """Return the curves of the trials up to the budget; NaN where a seed has no score."""
     found = np.full((len(numbers), budget + 1), np.nan)
-    if f"metric.{record.rung_metric}" not in epochs.column_names:
+    if metric_column(record.rung_metric) not in epochs.column_names:
         return found
     sign = merit(record.rung_metric, 1.0)
     place = {int(number): row for row, number in enumerate(numbers)}
@@ -231,7 +232,7 @@ def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -
 
 
 def _untrained(epochs: pa.Table, record: StudyRecord) -> float:
-    if f"metric.{record.metric}" not in epochs.column_names:
+    if metric_column(record.metric) not in epochs.column_names:
         return math.nan
     mean = untrained_mean(untrained_scores(epochs, record, record.metric))
     return math.nan if mean is None else merit(record.metric, mean)

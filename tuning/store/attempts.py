@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.statistics import Ints
 from contrasweep.tuning.store.filesystem import Location
-from contrasweep.tuning.store.parts import Key, Kind, Part, list_parts, read_parts
+from contrasweep.tuning.store.layout import Kind
+from contrasweep.tuning.store.parts import Key, Part, list_parts, read_parts
 from contrasweep.tuning.store.record import StudyRecord
 
 # The columns of a trial table that winning_trials and winning_epochs need.

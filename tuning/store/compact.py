@@ -13,13 +13,12 @@ from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.layout import Kind, rows_folder
 from contrasweep.tuning.store.parts import (
     DamagedFile,
     Key,
-    Kind,
     Parts,
     compacted_path,
-    folder,
     read_parts,
     write_table,
 )
@@ -96,7 +95,7 @@ def _merge(
 
 
 def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:
-    base = folder(kind, study)
+    base = rows_folder(kind, study)
     for info in location.files(base, below=True):
         age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
         if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:

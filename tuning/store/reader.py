@@ -19,7 +19,8 @@ from contrasweep.tuning.experiment.statuses import StudyState
 from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
-from contrasweep.tuning.store.parts import DamagedFile, Kind, Parts, read_parts
+from contrasweep.tuning.store.layout import Kind
+from contrasweep.tuning.store.parts import DamagedFile, Parts, read_parts
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import StudySchema
 from contrasweep.tuning.store.study import load_study, study_names

@@ -16,7 +16,7 @@ from contrasweep.tuning.store.attempts import TrialOvertaken, has_ended, is_over
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
 from contrasweep.tuning.store.record import StudyRecord
-from contrasweep.tuning.store.schema import Phase
+from contrasweep.tuning.store.schema import METRIC, Phase
 
 FLUSH_SECONDS: Final = 10.0
 
@@ -276,7 +276,7 @@ def end_trial(
     if since is not None and row["started"] < since:
         finished = _last_sign_of_life(row, epochs)
     if epochs:
-        row |= {name: cell for name, cell in epochs[-1].items() if name.startswith("metric.")}
+        row |= {name: cell for name, cell in epochs[-1].items() if name.startswith(METRIC)}
         row["epoch"] = epochs[-1]["epoch"]
     if metrics is not None:
         row |= record.columns.metric_cells(metrics)
