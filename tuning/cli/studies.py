@@ -1,6 +1,5 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -55,24 +54,9 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
     """Return a study's summary and its row; both come from one reading of its trials."""
-    from contrasweep.tuning.results.trials import trial_outcomes
-
     trials = store.trials(record.name)
     summary = store.summary(record, trials)
-    counts: Mapping[str, int] = summary.counts
-    if not record.is_final:
-        # Trials, each with all its seeds; of final runs, every run counts.
-        counts = Counter(one.status for one in trial_outcomes(trials, record))
-    return summary, {
-        "study": summary.name,
-        "method": summary.method,
-        "dataset": summary.dataset,
-        "state": summary.state,
-        "trials": sum(counts.values()),
-        "endings": ", ".join(f"{count} {status}" for status, count in counts.items()),
-        "created": f"{summary.created:%Y-%m-%d %H:%M}",
-        "best": None if record.is_final else _best(record, trials),
-    }
+    return summary, {**summary.columns(), "best": None if record.is_final else _best(record, trials)}
 
 
 def _best(record: "StudyRecord", trials: "pa.Table") -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from ray.tune import Callback
 
 from contrasweep.data import DatasetDamaged, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
+from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
@@ -299,7 +300,7 @@ def _run(
             log.warning("The results are whole, but in many files (%s): %s", merge, error)
     counts = searcher.counts
     if not counts.get("completed"):
-        ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
+        ended = counts_in_words(counts) or "none ran"
         why = _why(plan, record, location)
         mended = f" Once the cause is mended, {_runs_again(plan, why)}." if counts.get("failed") else ""
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")

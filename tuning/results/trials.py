@@ -1,6 +1,6 @@
 """The outcome of each trial of a search: the rows of its seeds, taken together.
 
-Only this module decides a trial's status, its score, and its encoder's score before training.
+Only this module decides a trial's score, and its encoder's score before training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.durations import Span, covered
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.experiment.statuses import ENDED, Status
+from contrasweep.tuning.experiment.statuses import ENDED, Status, trial_status
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.statistics import Floats, Summary, summarise
@@ -86,20 +86,6 @@ def trial_outcomes(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     for row in trials.to_pylist():
         by_trial.setdefault(row["trial"], []).append(row)
     return [_result(record, rows) for _, rows in sorted(by_trial.items())]
-
-
-def trial_status(statuses: Sequence[Status], seeds: int) -> Status:
-    """Return the status of a trial of `seeds` seeds from the statuses of those that have a row.
-
-    A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did.
-    Otherwise it has not ended: it is running if a seed is, else interrupted.
-    """
-    for status in ("failed", "stopped"):
-        if status in statuses:
-            return status
-    if statuses.count("completed") == seeds:
-        return "completed"
-    return "running" if "running" in statuses else "interrupted"
 
 
 def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, Curve]:
