@@ -23,12 +23,12 @@ from pathlib import Path
 
 from benchmarks.driver_memory import resident_mib
 from benchmarks.fake_training import DATASET, fake_training
+from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
-from contrasweep.tuning.search.study import Status
 from contrasweep.tuning.store import (
     Location,
     ResultsStore,

@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.search.axes import Floats, axes_of, default_row, draw_codes, strata_of, values_of
+from contrasweep.tuning.search.axes import axes_of, default_row, draw_codes, strata_of, values_of
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.observations import observations_from
 from contrasweep.tuning.sensitivity.page import sensitivity_page
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore, StudyRecord, compact, open_location, save_study
 from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
 

@@ -17,11 +17,10 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.evidence import ERROR, against_and_for, join, leave_one_out
 from contrasweep.tuning.tables.functions import CURVE_FUNCTIONS, Curve
 from contrasweep.tuning.tables.statements import (
@@ -41,7 +40,6 @@ RESAMPLES = 400
 RUN_DEVIATION = 2**0.5
 """The deviation of a run: the noise of its seed and its own, of deviation 1 each."""
 
-Floats = NDArray[Any]
 Rule = Callable[[Callable[[Floats], Statement], Floats], tuple[float, float]]
 """From a claim and runs `(rows, simulations, seeds)` to the rates of "holds" and of "contradicted"."""
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.search_spaces.tables import load_table
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity, analyse
@@ -26,6 +27,7 @@ from contrasweep.tuning.sensitivity.page import sensitivity_sections
 from contrasweep.tuning.sensitivity.paper import draw_paper_figures
 from contrasweep.tuning.store import ResultsStore, StudyRecord, open_location, save_study
 from contrasweep.tuning.store.heartbeat import HeartbeatRecord
+from contrasweep.tuning.store.layout import heartbeat_path
 from contrasweep.tuning.store.parts import compacted_path, write_table
 
 _DOCS = Path(__file__).parent
@@ -40,9 +42,7 @@ def take(results: str, study: str) -> None:
     """Replace the rows of the example by the ended trials of a study."""
     store = ResultsStore(results)
     record, tables = store.study(study), store.tables(study)
-    ended = tables.trials.filter(
-        pc.is_in(tables.trials["status"], pa.array(["completed", "stopped", "failed"]))
-    )
+    ended = tables.trials.filter(pc.is_in(tables.trials["status"], pa.array(ENDED)))
     epochs = tables.epochs.filter(pc.is_in(tables.epochs["trial"], ended["trial"].combine_chunks()))
     shutil.rmtree(_ROWS, ignore_errors=True)
     location = open_location(_ROWS, writable=True)
@@ -58,7 +58,7 @@ def take(results: str, study: str) -> None:
     ):
         write_table(location, compacted_path(kind, study), rows.select(columns.names).cast(columns))
     end = HeartbeatRecord(driver="stored", host="", machine=None, pid=1, time=0.0, state="ended")
-    location.write(f"studies/{study}.heartbeat", end.model_dump_json().encode())
+    location.write(heartbeat_path(study), end.model_dump_json().encode())
 
 
 def write_example() -> None:

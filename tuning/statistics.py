@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Number = TypeVar("Number", float, Floats)
 
 LEVEL: Final = 0.95

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from contrasweep.tuning.errors import SweepFailed
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.methods.metrics import LABEL_FREE, USUAL_LABEL_FREE_VIEWS, VALIDATION
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.plan import SweepPlan
@@ -132,7 +133,7 @@ def _rows(store: ResultsStore, search: Search, method: str) -> Iterator[dict[str
     }
     seconds = {row["trial"]: row["seconds"] for row in tables.trials.to_pylist()}
     for one in trial_outcomes(tables.trials, record):
-        if one.status not in ("completed", "stopped", "failed"):
+        if one.status not in ENDED:
             continue
         yield {
             "dataset": search.dataset,

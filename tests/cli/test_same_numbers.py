@@ -1,5 +1,7 @@
 """A score has the same text wherever a person reads it: a fraction stays a fraction."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import summarise
 from contrasweep.tuning.store import ResultsStore
-from tests.studies import PlannedStudy, Run
+from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record
 
 SCORE, SHOWN = 0.90281, "0.9028"
 
@@ -55,6 +57,29 @@ def test_tables_progress_and_pages_show_the_same_text(store: ResultsStore) -> No
     assert f"best final m {SHOWN} (trial 3)" in sweep_line(SweepProgress(4, 1, "m", best=(3, SCORE)), 5)
     assert f"val.accuracy {SHOWN}" in repr(best_trials(store, "one")[0])
     assert f"val.accuracy {SHOWN}" in answer_section(read_study(store, "one")).text
+
+
+def test_a_notebook_lists_studies_with_the_counts_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial counts once, however many seeds it has; of final runs, each one counts."""
+    monkeypatch.chdir(tmp_path)
+    plan = plan_sweep("infonce", "colour-digits", trials=3, epochs=1, seeds=2, results="results", name="two")
+    seeds = [Run(trial, seed) for trial in range(2) for seed in range(2)]
+    study = PlannedStudy(plan)
+    study.write(*seeds, Run(2, 0, status="stopped"), Run(2, 1, status="interrupted"))
+    finals = WrittenStudy(study.location, make_final_record("two-final"))
+    finals.write(*(Run(0, seed, phase="final") for seed in range(4)))
+    rows = json.loads(CliRunner().invoke(app, ["studies", "--json"]).stdout)
+    assert {row["study"]: (row["trials"], row["endings"]) for row in rows} == {
+        "two": (3, "2 completed, 1 stopped"),
+        "two-final": (4, "4 completed"),
+    }
+    page = ResultsStore("results")._repr_html_()
+    for row in rows:
+        shown = [str(row[name]) for name in ("study", "state", "trials", "endings", "created")]
+        assert re.search(".*".join(f">{re.escape(one)}</td>" for one in shown), page)
+    assert read_study(ResultsStore("results"), "two").counts == {"completed": 2, "stopped": 1}
 
 
 def test_final_runs_are_in_the_same_unit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,9 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export import checks
 from contrasweep.tuning.export.source import source_of_study
-from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders
+from contrasweep.tuning.results.encoders import runs_with_encoders
 from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.store.removal import delete_study
 from contrasweep.tuning.transfer.sources import encoder_sources
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record, scored, small_plan

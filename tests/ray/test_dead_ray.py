@@ -6,9 +6,9 @@ import pytest
 from in_process import without_ray
 from studies import TRIALS, driven
 
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore
-from contrasweep.tuning.store.schema import FINAL_STATUSES
 
 
 @pytest.mark.parametrize(("process", "name"), [("raylet", "raylet"), ("gcs_server", "GCS")])
@@ -31,7 +31,7 @@ def test_a_driver_whose_ray_dies_says_so_and_its_study_goes_on(
     # The worker may outlive its raylet for a moment and end its trial, which nobody stops any more.
     rows = ResultsStore(tmp_path / "lost").trials("small").to_pylist()
     assert [row["trial"] for row in rows] == list(range(TRIALS))
-    assert {row["status"] for row in rows}.issubset(FINAL_STATUSES)
+    assert {row["status"] for row in rows}.issubset(ENDED)
     epochs = ResultsStore(tmp_path / "lost").epochs("small").to_pylist()
     for row in rows:
         own = [one["epoch"] for one in epochs if one["trial"] == row["trial"]]

@@ -15,9 +15,10 @@ from contrasweep.tuning.errors import InputError, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
-from contrasweep.tuning.results.encoders import KeptEncoders, encoder_path, runs_with_encoders
+from contrasweep.tuning.results.encoders import KeptEncoders, runs_with_encoders
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import Location, ResultsStore, open_location
+from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 

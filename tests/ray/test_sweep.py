@@ -19,6 +19,7 @@ from tensorboard_server import asked_until, tensorboard
 from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.planning import checkpoints
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.halving import Halving
@@ -31,7 +32,6 @@ from contrasweep.tuning.results.final_runs import summarise_runs
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.store.heartbeat import read_heartbeat
-from contrasweep.tuning.store.schema import FINAL_STATUSES
 
 HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"
@@ -138,7 +138,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(
         rows = {row["trial"]: row for row in store.trials("small").to_pylist()}
         assert {trial: rows[trial] for trial in ended} == ended, "what had ended is as it was"
         assert store.studies()[0].state == state
-        ended = {trial: row for trial, row in rows.items() if row["status"] in FINAL_STATUSES}
+        ended = {trial: row for trial, row in rows.items() if row["status"] in ENDED}
         unfinished |= rows.keys() - ended.keys()
 
     with without_ray(), pytest.raises(KeyboardInterrupt):

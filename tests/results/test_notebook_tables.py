@@ -124,11 +124,11 @@ def test_a_study_shows_its_best_trials_first_beside_the_untrained_encoder(writte
     assert shown[0]["lam"] == "11.1"
     told = " ".join(said(data))
     assert "... and 2 more." in told
-    assert "14 of 20 trials (12 completed, 1 failed, 1 stopped)" in told
+    assert "14 of 20 trials (12 completed, 1 stopped, 1 failed)" in told
     assert "Failed: ValueError: no <b> (1 of 14)." in told
     assert "--resume" in told
     assert (
-        repr(data) == f"StudyData({STUDY}: interrupted; 14 of 20 trials (12 completed, 1 failed, 1 stopped))"
+        repr(data) == f"StudyData({STUDY}: interrupted; 14 of 20 trials (12 completed, 1 stopped, 1 failed))"
     )
 
 
@@ -224,7 +224,8 @@ def test_a_results_folder_lists_its_latest_studies(written: PlannedStudy) -> Non
     WrittenStudy(written.location, make_record("earlier"))
     names = [row["study"] for row in records(written.store)]
     assert names == [STUDY, "earlier"]
-    assert records(written.store)[0]["runs"] == "12 completed, 1 failed, 1 stopped"
+    assert records(written.store)[0]["trials"] == "14"
+    assert records(written.store)[0]["endings"] == "12 completed, 1 stopped, 1 failed"
 
 
 def test_an_evaluation_is_a_table_of_scores_beside_those_before_training() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.statuses import counts_in_words, trial_status
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
@@ -13,12 +14,7 @@ from contrasweep.tuning.reports.matplotlib_figures import draw_study
 from contrasweep.tuning.results.failures import common_error, kinds_of_errors
 from contrasweep.tuning.results.selection import best_trials, front_trials
 from contrasweep.tuning.results.study import read_study
-from contrasweep.tuning.results.trials import (
-    epoch_means,
-    experiment_of,
-    trial_outcomes,
-    trial_status,
-)
+from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.store import StudyRecord, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
@@ -41,6 +37,12 @@ from tests.studies import STUDY, PlannedStudy, Run, small_plan
 def test_the_status_of_a_trial_over_its_seeds(statuses: list[Any], seeds: int, status: str) -> None:
     assert trial_status(statuses, seeds) == status
     assert trial_status(statuses[::-1], seeds) == status
+
+
+def test_counts_in_words_begin_with_the_trials_that_have_ended() -> None:
+    counts = {"running": 1, "failed": 2, "completed": 1234, "stopped": 0}
+    assert counts_in_words(counts) == "1,234 completed, 2 failed, 1 running"
+    assert counts_in_words({}) == ""
 
 
 def _elsewhere(folder: Path) -> PlannedStudy:

@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.search.axes import axes_of, default_row, draw_codes, strata_of
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.statistics import Floats
 
-Floats = NDArray[np.float64]
 Objective = Callable[[Mapping[str, Floats]], Floats]
 
 

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pytest
 
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.statuses import STATUSES
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.search.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity.analyse import ForestResults, analyse
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.record import FinalRecord
-from contrasweep.tuning.store.schema import STATUSES
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 

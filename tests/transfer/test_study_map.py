@@ -13,8 +13,8 @@ from contrasweep.data import DatasetMissing, load_test, load_training
 from contrasweep.models import load_encoder
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.store import ResultsStore, open_location
+from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.transfer.projections import projected
 from tests.studies import Run, WrittenStudy, make_final_record, make_record, scored
 from tests.transfer.final_encoders import DATASET, FinalRun

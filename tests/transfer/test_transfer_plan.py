@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.store import open_location
+from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.transfer.encoders import read_encoders
 from contrasweep.tuning.transfer.few_shot import shot_rows
 from contrasweep.tuning.transfer.plan import split_datasets, split_shots

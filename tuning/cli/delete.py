@@ -28,6 +28,7 @@ def delete(
     Example: contrasweep delete my-study
     """
     from contrasweep.tuning.store import ResultsStore, is_final_name, open_location, study_names
+    from contrasweep.tuning.store.layout import record_path
     from contrasweep.tuning.store.removal import delete_study, held_by
 
     location = open_location(results)
@@ -42,7 +43,7 @@ def delete(
     print_rows(
         f"Of study {study} in {results}",
         _rows(held),
-        footer=f"Its record, studies/{study}.json, goes last{stay}.",
+        footer=f"Its record, {record_path(study)}, goes last{stay}.",
     )
     if not yes and not typer.confirm(f"Delete study {study}?", err=True):
         remark("Nothing was deleted.")

@@ -208,6 +208,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     from contrasweep.tuning.results.best import NOT_BEATEN, beats
     from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
     from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names
+    from contrasweep.tuning.store.layout import ENCODER, encoders_folder
 
     every = done[0].beside(*done[1:])
     summaries, compared = every.summaries, every.differences
@@ -238,7 +239,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
         warn(f"{NOT_BEATEN} in {main}.")
     for one in done:
-        say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
+        say(f"Encoders: {place_in(results, f'{encoders_folder(one.study)}/*/{ENCODER}')}")
 
 
 def _as_json(row: "FinalSummary") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
 from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.experiment.statuses import OPEN
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.results.best import RULE, best_name, merit
@@ -54,24 +54,9 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
     """Return a study's summary and its row; both come from one reading of its trials."""
-    from contrasweep.tuning.results.trials import trial_outcomes
-
     trials = store.trials(record.name)
     summary = store.summary(record, trials)
-    counts: Mapping[str, int] = summary.counts
-    if not record.is_final:
-        # Trials, each with all its seeds; of final runs, every run counts.
-        counts = Counter(one.status for one in trial_outcomes(trials, record))
-    return summary, {
-        "study": summary.name,
-        "method": summary.method,
-        "dataset": summary.dataset,
-        "state": summary.state,
-        "trials": sum(counts.values()),
-        "endings": ", ".join(f"{count} {status}" for status, count in counts.items()),
-        "created": f"{summary.created:%Y-%m-%d %H:%M}",
-        "best": None if record.is_final else _best(record, trials),
-    }
+    return summary, {**summary.columns(), "best": None if record.is_final else _best(record, trials)}
 
 
 def _best(record: "StudyRecord", trials: "pa.Table") -> dict[str, Any] | None:
@@ -154,7 +139,7 @@ def _below_trials(
             said += [] if untrained is None else [f"Before training, {metric}{why} is {text(untrained)}."]
     if control := record.experiment.encoder.control:
         said.append(control)
-    if any(row["status"] in ("interrupted", "running") and row["epoch"] for row in rows):
+    if any(row["status"] in OPEN and row["epoch"] for row in rows):
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
         said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
@@ -288,13 +273,15 @@ def _trial_row(
         front: the trials on the study's Pareto front.
         keeping: the completed trials that keep the conditions of the search; None if it has none.
     """
+    from contrasweep.tuning.store.schema import HYPERPARAMETER, METRIC, cells_under
+
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
     scores = {
-        name.removeprefix("metric."): value
-        for name, value in row.items()
-        if name.startswith(("metric.val.", "metric.test.")) and name != "metric.val.ridge_colour_mse"
+        name: score
+        for name, score in cells_under(METRIC, row).items()
+        if name.startswith(("val.", "test.")) and name != "val.ridge_colour_mse"
     }
-    values = {name.removeprefix("hp."): value for name, value in row.items() if name.startswith("hp.")}
+    values = cells_under(HYPERPARAMETER, row)
     on_front = {"front": "yes" if row["trial"] in front else None} if front else {}
     keeps = None if row["status"] != "completed" or keeping is None else row["trial"] in keeping
     kept |= {} if keeping is None else {"keeps": None if keeps is None else "yes" if keeps else "no"}

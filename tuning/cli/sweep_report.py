@@ -13,6 +13,7 @@ from contrasweep.tuning.cli.studies import failed_trials, selected_content, sele
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment.conditions import appended
+from contrasweep.tuning.experiment.statuses import ENDED, counts_in_words
 from contrasweep.tuning.results.best import best_name, rule_in_words
 from contrasweep.tuning.results.commands import best_command, final_runs_command, show_command
 
@@ -192,11 +193,10 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
 
 def _footer(plan: "SweepPlan", counts: Mapping[str, int]) -> str:
     """Return the conditions of the scores above: endings, seeds, epochs, the rule of selection."""
-    endings = ", ".join(f"{count} {status}" for status, count in counts.items())
     first = plan.experiment.seed
     seeds = f"{plan.search.seeds} seeds ({first} to {first + plan.search.seeds - 1})"
     return (
-        f"{endings}; {f'one seed ({first})' if plan.search.seeds == 1 else seeds} per trial, "
+        f"{counts_in_words(counts)}; {f'one seed ({first})' if plan.search.seeds == 1 else seeds} per trial, "
         f"{counted(plan.experiment.epochs, 'epoch')} at most; "
         f"{rule_in_words(plan.metric)}{appended(plan.search.keep)}, "
         "on the validation split, so the score is optimistic: "
@@ -222,7 +222,7 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
             # No trial keeps the conditions of the search.
             failed[result.plan.name] = str(error)
             continue
-        ended = {status: result.counts.get(status, 0) for status in ("completed", "stopped", "failed")}
+        ended: dict[str, int] = {status: result.counts.get(status, 0) for status in ENDED}
         rows.append({"method": result.plan.method, **selected_content(best), **ended})
     if as_json:
         print_json({"group": prefix, "best": rows, "failed": failed})

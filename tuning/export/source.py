@@ -11,7 +11,7 @@ from contrasweep.models.export import EncoderFile, read_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
 from contrasweep.tuning.experiment import Experiment, experiment_in_file
 from contrasweep.tuning.export.checks import is_encoder_file
-from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, snapshot_epoch
+from contrasweep.tuning.results.encoders import runs_with_encoders
 from contrasweep.tuning.results.final_runs import (
     FinalSummary,
     TrialSeed,
@@ -21,8 +21,10 @@ from contrasweep.tuning.results.final_runs import (
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import ResultsStore, StoreError, StudyRecord
+from contrasweep.tuning.store.layout import encoder_path, snapshot_epoch
+from contrasweep.tuning.store.schema import METRIC, cells_under
 
-_VALIDATION, _TEST = "metric.val.", "metric.test."
+_VALIDATION, _TEST = f"{METRIC}val.", f"{METRIC}test."
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,4 @@ def _trial_run(
 
 
 def _scores(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
-    return {
-        column.removeprefix(prefix): value
-        for column, value in row.items()
-        if column.startswith(prefix) and value is not None
-    }
+    return {name: score for name, score in cells_under(prefix, row).items() if score is not None}

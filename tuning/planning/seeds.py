@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from contrasweep.tuning.errors import TrainingDiverged
+from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.planning.gpu_errors import refuse_result
@@ -17,7 +18,6 @@ from contrasweep.tuning.planning.trial import (
     end_from_outside,
 )
 from contrasweep.tuning.statistics import Summary, summarise
-from contrasweep.tuning.store.schema import Status
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
 

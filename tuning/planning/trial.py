@@ -18,16 +18,16 @@ from contrasweep.losses import RanksLost
 from contrasweep.plugins import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
 from contrasweep.tuning.planning.gpu_errors import reason_of, refuse_result
 from contrasweep.tuning.planning.warned import Warned
-from contrasweep.tuning.results.encoders import encoder_path, snapshot_path
-from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord
+from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord, layout
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Phase, Status
+from contrasweep.tuning.store.schema import METRIC, Phase, cells_under
 from contrasweep.tuning.store.tensorboard import TrialEvents
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
@@ -118,7 +118,7 @@ class TrialRequest:
         location = self.location
         if location.filesystem.type_name != "local":
             return None
-        return location.path(f"tensorboard/{self.study.name}/{self.trial:05d}-{self.experiment.seed}")
+        return location.path(layout.run_events_folder(*self._run))
 
     @property
     def events_group(self) -> str:
@@ -128,7 +128,20 @@ class TrialRequest:
     @property
     def checkpoint_path(self) -> str:
         """Where the trial's state is kept while it runs, within the results folder."""
-        return f"checkpoints/{self.study.name}/{self.trial:05d}-{self.experiment.seed}.pt"
+        return layout.checkpoint_path(*self._run)
+
+    @property
+    def encoder_path(self) -> str:
+        """Where the trial's encoder goes at its end, within the results folder."""
+        return layout.encoder_path(*self._run)
+
+    def snapshot_path(self, epoch: int) -> str:
+        """Return where the encoder goes that the trial has after an epoch, within the results folder."""
+        return layout.snapshot_path(*self._run, epoch)
+
+    @property
+    def _run(self) -> tuple[str, int, int]:
+        return self.study.name, self.trial, self.experiment.seed
 
 
 @dataclass(frozen=True)
@@ -153,8 +166,7 @@ def completed_report(request: TrialRequest) -> TrialReport | None:
     row = row_of(request.location, request.study, request.trial, request.experiment.seed)
     if row is None or row["status"] != "completed":
         return None
-    scores = ((name, value) for name, value in row.items() if value is not None)
-    metrics = {name.removeprefix("metric."): value for name, value in scores if name.startswith("metric.")}
+    metrics = {name: value for name, value in cells_under(METRIC, row).items() if value is not None}
     return TrialReport(row["epoch"], metrics, row["train_seconds"], finished=True)
 
 
@@ -166,7 +178,7 @@ def end_from_outside(request: TrialRequest, status: Status, **details: Any) -> S
     held = end_trial(request.location, request.study, request.info(), status, **details)
     with closing(TrialEvents(request.events_folder)) as events:
         events.session_end(held)
-    if held in FINAL_STATUSES:
+    if held in ENDED:
         request.location.delete(request.checkpoint_path)
     return held
 
@@ -338,11 +350,11 @@ class Trial:
 
     def _write_encoder(self, record: EpochRecord) -> None:
         """Write the encoder of a trial that has trained enough to keep it; a completed trial has its file."""
-        request, seed = self._request, self._request.experiment.seed
+        request = self._request
         if record.finished and request.keeps_encoder:
-            path = encoder_path(request.study.name, request.trial, seed)
+            path = request.encoder_path
         elif request.snapshots and record.epoch and record.epoch % request.snapshots == 0:
-            path = snapshot_path(request.study.name, request.trial, seed, record.epoch)
+            path = request.snapshot_path(record.epoch)
         else:
             return
         self._refuse_overtaken()

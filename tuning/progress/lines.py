@@ -1,6 +1,7 @@
 """Progress as a line of text; its parts come in the order in which they matter."""
 
 from contrasweep.tuning.durations import on_a_clock
+from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
 from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.numbers import number_text
@@ -12,7 +13,7 @@ MOST_RUNNING = 3
 
 def sweep_line(progress: SweepProgress, elapsed: float) -> str:
     """Return the progress of a sweep, `elapsed` seconds after its beginning here."""
-    endings = ", ".join(f"{count} {status}" for status, count in progress.counts.items())
+    endings = counts_in_words(progress.counts)
     parts = [f"{progress.done}/{progress.planned} trials" + (f" ({endings})" if endings else "")]
     running = {f"trial {one}": (at, progress.epochs) for one, at in progress.running.items()}
     parts.append(progress.stage or _running(running))

@@ -32,7 +32,7 @@ from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
 from contrasweep.tuning.results.commands import show_command
-from contrasweep.tuning.results.encoders import encoder_path, snapshot_path, stored_encoders
+from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
@@ -169,9 +169,9 @@ def _tell_of_snapshots(plan: FinalPlan, missing: Sequence[TrialRequest]) -> None
                 epochs,
             )
     due = [
-        snapshot_path(plan.record.name, one.trial, one.experiment.seed, every)
+        one.snapshot_path(one.snapshots)
         for one in plan.requests
-        if (every := one.snapshots) and every < one.experiment.epochs and one not in missing
+        if one.snapshots and one.snapshots < one.experiment.epochs and one not in missing
     ]
     without = len(set(due) - stored_encoders(plan.location, plan.record.name)) if due else 0
     if without:
@@ -195,7 +195,7 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
     except RuntimeError as error:
         refuse_result(error, shared=request.shares_gpu)
         raise
-    path = encoder_path(request.study.name, request.trial, experiment.seed)
+    path = request.encoder_path
 
     def export(content: bytes) -> None:
         request.location.write(path, content)

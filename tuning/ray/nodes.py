@@ -20,7 +20,7 @@ from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.store import Location, StoreUnavailable
 from contrasweep.tuning.store.filesystem import ONCE
-from contrasweep.tuning.store.heartbeat import heartbeat_path
+from contrasweep.tuning.store.layout import heartbeat_path
 
 
 class NodeLacks(StoreUnavailable):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, best_trials, trial_of_number
 from contrasweep.tuning.results.study import StudyData, read_study
@@ -23,7 +24,7 @@ class SweepResult:
 
     def __repr__(self) -> str:
         """Return the study and how many of its trials ended in which way."""
-        endings = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        endings = counts_in_words(self.counts)
         return f"SweepResult({self.plan.name}: {endings}; selected by {self.plan.metric})"
 
     def _repr_html_(self) -> str | None:

@@ -12,6 +12,7 @@ from ray.tune import Callback
 
 from contrasweep.data import DatasetDamaged, check_available
 from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
+from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
@@ -43,7 +44,7 @@ from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact, layout
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
@@ -153,7 +154,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     refuse_taken(location, [record.name], f"{RESUMABLE}; {in_python}.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
-        folder = location.path(f"tensorboard/{record.name}")
+        folder = location.path(layout.events_folder(record.name))
         write_experiment(folder, record.columns, record.metric, rule_of(record.require_search()))
     return location, record
 
@@ -299,7 +300,7 @@ def _run(
             log.warning("The results are whole, but in many files (%s): %s", merge, error)
     counts = searcher.counts
     if not counts.get("completed"):
-        ended = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none ran"
+        ended = counts_in_words(counts) or "none ran"
         why = _why(plan, record, location)
         mended = f" Once the cause is mended, {_runs_again(plan, why)}." if counts.get("failed") else ""
         raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")

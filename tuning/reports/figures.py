@@ -14,7 +14,8 @@ from contrasweep.tuning.reports.style import BREAKS, COLOURS, GREY
 from contrasweep.tuning.results.best import best_name, merit, pareto_front
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
-from contrasweep.tuning.results.trials import Curve, Floats
+from contrasweep.tuning.results.trials import Curve
+from contrasweep.tuning.statistics import Floats
 
 MANY = 100
 """Above this number of curves, each one is drawn paler."""

@@ -11,6 +11,7 @@ from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.results.commands import YAML, best_command, final_runs_command, sweep_command
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.store import StudyRecord
+from contrasweep.tuning.store.layout import record_path
 
 FROM_PYTHON = "The sweep was started from Python; this is the same as a command. "
 NO_COMMAND = (
@@ -37,7 +38,7 @@ def reproduce_section(data: StudyData) -> Section:
     return Section(
         "Reproduce",
         f"{origin}{revision}{order}Equal settings and seeds give equal numbers on a CPU.\n\n{listed}\n\n"
-        f"Settings of every trial, space and versions: studies/{data.name}.json in the results folder.",
+        f"Settings of every trial, space and versions: {record_path(data.name)} in the results folder.",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from contrasweep.names import counted
 from contrasweep.tuning.experiment.conditions import appended
+from contrasweep.tuning.experiment.statuses import ENDED, counts_in_words
 from contrasweep.tuning.methods.metrics import is_cheap
 from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.cost import cost_of, cost_table, draw_cost
@@ -62,8 +63,8 @@ def study_sections(data: StudyData, mapped: Section | None = None) -> list[Secti
 
 def state_line(data: StudyData) -> str:
     """Return one line on the state of a study."""
-    over = sum(data.counts.get(status, 0) for status in ("completed", "stopped", "failed"))
-    endings = ", ".join(f"{count:,} {status}" for status, count in data.counts.items())
+    over = sum(data.counts.get(status, 0) for status in ENDED)
+    endings = counts_in_words(data.counts)
     state = {"ended": "The sweep has ended", "running": "The sweep is running"}.get(
         data.state, "The sweep was interrupted; --resume goes on"
     )

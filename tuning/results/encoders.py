@@ -1,8 +1,6 @@
 """The files of trained encoders in a results folder, and which of a search's are kept."""
 
 import logging
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -15,6 +13,7 @@ from contrasweep.tuning.results.commands import results_option
 from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows, final_records
 from contrasweep.tuning.store import Location, ResultsStore, study_names
 from contrasweep.tuning.store.filesystem import ONCE
+from contrasweep.tuning.store.layout import encoder_path, encoders_folder, trial_of
 
 log = logging.getLogger(__name__)
 
@@ -22,25 +21,9 @@ KEPT: Final = 1
 """How many trials of a search keep their encoders, unless the user says otherwise."""
 
 
-def encoder_path(study: str, trial: int, seed: int) -> str:
-    """Return the path of the encoder that a run trained, below the results folder."""
-    return f"{_folder(study, trial, seed)}/encoder.safetensors"
-
-
-def snapshot_path(study: str, trial: int, seed: int, epoch: int) -> str:
-    """Return the path of the encoder that a run had after an epoch."""
-    return f"{_folder(study, trial, seed)}/epoch-{epoch:05d}.safetensors"
-
-
-def snapshot_epoch(path: str) -> int | None:
-    """Return the epoch of a snapshot's file (`snapshot_path`); None of any other file."""
-    found = re.fullmatch(r"epoch-(\d+)\.safetensors", os.path.basename(path))
-    return None if found is None else int(found[1])
-
-
 def stored_encoders(location: Location, study: str) -> set[str]:
     """Return the paths of the encoder files of a study, below the results folder."""
-    return {location.within(info) for info in location.files(f"exports/{study}", below=True)}
+    return {location.within(info) for info in location.files(encoders_folder(study), below=True)}
 
 
 def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[TrialSeed, dict[str, Any]]]:
@@ -71,10 +54,6 @@ def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[Tr
         f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
         f"`contrasweep run {searched}{results_option(store.location.uri)}` trains its best configuration"
     )
-
-
-def _folder(study: str, trial: int, seed: int) -> str:
-    return f"exports/{study}/{trial:05d}-{seed}"
 
 
 class KeptEncoders:
@@ -112,10 +91,10 @@ class KeptEncoders:
             return
         merits = {trial: own for trial, own in self._merits.items() if own is not None}
         best = ranked(merits)[: self._most]
-        ended = {f"{trial:05d}" for trial in self._merits.keys() - set(best)}
+        ended, folder = self._merits.keys() - set(best), encoders_folder(self._study)
         try:
-            for entry in self._location.entries(f"exports/{self._study}"):
-                if entry.base_name.partition("-")[0] in ended:
-                    self._location.delete_folder(f"exports/{self._study}/{entry.base_name}")
+            for entry in self._location.entries(folder):
+                if trial_of(entry.base_name) in ended:
+                    self._location.delete_folder(f"{folder}/{entry.base_name}")
         except OSError as error:
-            log.warning("Encoders of weaker trials stay in exports/%s: %s", self._study, error)
+            log.warning("Encoders of weaker trials stay in %s: %s", folder, error)

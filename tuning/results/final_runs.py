@@ -27,12 +27,14 @@ from contrasweep.tuning.store import (
     shown_name,
     study_names,
 )
+from contrasweep.tuning.store.schema import METRIC
 
 log = logging.getLogger(__name__)
 
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
-_UNTRAINED_METRICS = f"metric.test.{_UNTRAINED}"
+_TESTED = f"{METRIC}test."
+_UNTRAINED_METRICS = f"{_TESTED}{_UNTRAINED}"
 SAME = 1e-6
 """The largest relative difference between scores of the same untrained network."""
 _Row = Mapping[str, Any]
@@ -201,7 +203,7 @@ def same_network(one: Mapping[Any, float], other: Mapping[Any, float]) -> bool:
 
 def _groups(rows: Sequence[_Row]) -> list[tuple[str, list[_Row], str]]:
     """Return name, rows and prefix of the columns of each configuration, then of the untrained encoders."""
-    trained = [(name, own, "metric.test.") for name, own in _by_configuration(rows).items()]
+    trained = [(name, own, _TESTED) for name, own in _by_configuration(rows).items()]
     return trained + [(name, own, _UNTRAINED_METRICS) for name, own in _untrained(rows).items()]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
 from contrasweep.tuning.results.best import beats, best_name, merit
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
@@ -38,8 +39,8 @@ from contrasweep.tuning.results.trials import (
 )
 from contrasweep.tuning.statistics import improvements, summarise
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
-from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
 from contrasweep.tuning.store.parts import DamagedFile
+from contrasweep.tuning.store.schema import metric_column
 
 _COLUMNS: Final = ["host", "device", "cpus", "gpus"]
 _NAMED: Final = 8
@@ -68,7 +69,7 @@ class TrialResult:
 
     number: int
     seeds: tuple[int, ...]
-    status: str
+    status: Status
     epoch: int | None
     values: Mapping[str, Scalar]
     metrics: Mapping[str, float]
@@ -109,7 +110,7 @@ class StudyData:
     """
 
     record: StudyRecord
-    state: Literal["running", "ended", "interrupted"]
+    state: StudyState
     read_at: datetime
     rows: pa.Table
     epochs: pa.Table
@@ -132,7 +133,7 @@ class StudyData:
 
     @property
     def _endings(self) -> str:
-        endings = ", ".join(f"{count:,} {status}" for status, count in sorted(self.counts.items()))
+        endings = counts_in_words(self.counts)
         return f"{len(self.trials):,} of {counted(self.planned, 'trial')}" + (
             f" ({endings})" if endings else ""
         )
@@ -304,7 +305,7 @@ class StudyData:
 
 def _finite(rows: pa.Table, metric: str) -> dict[int, float]:
     """Return the numbers of a metric by seed."""
-    pairs = zip(rows["seed"].to_pylist(), rows[f"metric.{metric}"].to_pylist(), strict=True)
+    pairs = zip(rows["seed"].to_pylist(), rows[metric_column(metric)].to_pylist(), strict=True)
     return {seed: score for seed, score in pairs if score is not None and math.isfinite(score)}
 
 
@@ -315,7 +316,7 @@ def _held(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> FinalRuns:
     return FinalRuns(record.name, completed, failed, held=len(completed) + failed)
 
 
-def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> StudyData:
+def read_study(store: ResultsStore, name: str) -> StudyData:
     """Read a study, and its final runs if there are any.
 
     Raises:
@@ -329,16 +330,13 @@ def read_study(store: ResultsStore, name: str, now: datetime | None = None) -> S
         shown = f"report {searched}" if there else f"show {name}"
         gone = "" if there else f", because the searched study {searched} is gone"
         raise InputError(f"study {name} holds final runs; `contrasweep {shown}` shows them{gone}")
-    read_at = datetime.now(UTC) if now is None else now
-    heartbeat = read_heartbeat(store.location, name)
-    ended = heartbeat is not None and heartbeat.state == "ended"
-    alive = driver_alive(heartbeat, read_at.timestamp())
+    read_at, state = datetime.now(UTC), store.state(name)
     finals = final_records(store, name)
     first = finals[0] if finals else None
     tables = store.tables(name)
     return StudyData(
         record=record,
-        state="running" if alive else "ended" if ended else "interrupted",
+        state=state,
         read_at=read_at,
         rows=tables.trials,
         epochs=tables.epochs,

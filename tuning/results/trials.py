@@ -1,32 +1,29 @@
 """The outcome of each trial of a search: the rows of its seeds, taken together.
 
-Only this module decides a trial's status, its score, and its encoder's score before training.
+Only this module decides a trial's score, and its encoder's score before training.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.durations import Span, covered
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment.statuses import ENDED, Status, trial_status
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
-from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.statistics import Floats, Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.parts import Key
 from contrasweep.tuning.store.reader import StudyTables
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
+from contrasweep.tuning.store.schema import METRIC, cells_under, hyperparameter_column, metric_column
 from contrasweep.version import __version__
-
-Floats = NDArray[np.float64]
-_METRIC: Final = "metric."
 
 
 @dataclass(frozen=True)
@@ -91,24 +88,10 @@ def trial_outcomes(trials: pa.Table, record: StudyRecord) -> list[TrialOutcome]:
     return [_result(record, rows) for _, rows in sorted(by_trial.items())]
 
 
-def trial_status(statuses: Sequence[Status], seeds: int) -> Status:
-    """Return the status of a trial of `seeds` seeds from the statuses of those that have a row.
-
-    A trial failed if one of its seeds did, was stopped if one of them was, and completed if all of them did.
-    Otherwise it has not ended: it is running if a seed is, else interrupted.
-    """
-    for status in ("failed", "stopped"):
-        if status in statuses:
-            return status
-    if statuses.count("completed") == seeds:
-        return "completed"
-    return "running" if "running" in statuses else "interrupted"
-
-
 def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, Curve]:
     """Return the curve of each trial in a study's table of epochs: the mean over all of its seeds."""
     trial, epoch = epochs["trial"].to_numpy(), epochs["epoch"].to_numpy()
-    column = epochs[f"{_METRIC}{metric}"]
+    column = epochs[metric_column(metric)]
     given = np.asarray(column.is_valid().to_numpy(), dtype=bool)
     if not given.any():
         return {}
@@ -153,10 +136,10 @@ def rows_so_far(tables: StudyTables) -> list[dict[str, Any]]:
     rows = []
     for row in tables.trials.to_pylist():
         found = last.get((row["trial"], row["seed"]))
-        if row["status"] in FINAL_STATUSES or found is None:
+        if row["status"] in ENDED or found is None:
             rows.append(row)
             continue
-        scores = {name: value for name, value in found.items() if name.startswith(_METRIC)}
+        scores = {name: value for name, value in found.items() if name.startswith(METRIC)}
         rows.append({**row, "epoch": found["epoch"], **(scores if found["epoch"] > 0 else {})})
     return rows
 
@@ -204,12 +187,11 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
     # A final study does not plan its number of seeds: every seed that was run counts.
     seeds = len(rows) if record.is_final else record.seeds
     status = trial_status([row["status"] for row in rows], seeds)
-    names = [name.removeprefix(_METRIC) for name in first if name.startswith(_METRIC)]
-    over = {name: summarise(row[f"{_METRIC}{name}"] for row in rows) for name in names}
+    over = {name: summarise(row[metric_column(name)] for row in rows) for name in cells_under(METRIC, first)}
     whole = {name: found for name, found in over.items() if found is not None and found.n == seeds}
-    values = {name: first[f"hp.{name}"] for name in record.columns.hyperparameters}
+    values = {name: first[hyperparameter_column(name)] for name in record.columns.hyperparameters}
     errors = dict.fromkeys(row["error"] for row in rows if row["error"])
-    ended = status in FINAL_STATUSES
+    ended = status in ENDED
     return TrialOutcome(
         trial=first["trial"],
         seeds=tuple(row["seed"] for row in rows),
@@ -218,7 +200,7 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
         values={name: value for name, value in values.items() if value is not None},
         metrics=whole,
         error="; ".join(errors) or None,
-        open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in FINAL_STATUSES),
+        open_seeds=tuple(row["seed"] for row in rows if ended and row["status"] not in ENDED),
     )
 
 

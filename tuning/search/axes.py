@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
-
-Floats = NDArray[np.float64]
+from contrasweep.tuning.statistics import Floats
 
 GRID = 32
 """The number of points at which a curve over a numeric axis is evaluated."""

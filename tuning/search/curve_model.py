@@ -17,8 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from contrasweep.tuning.statistics import Floats, Ints
 
 MOST_FOR_SETTINGS: Final = 100
 """The settings are fitted to so many scores at most: the cost grows with their third power."""

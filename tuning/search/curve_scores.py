@@ -10,9 +10,10 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from contrasweep.tuning.search.axes import Axis, codes_of, design
-from contrasweep.tuning.search.curve_model import Floats, Scores
+from contrasweep.tuning.search.curve_model import Scores
 from contrasweep.tuning.search.looks import EPOCHS, looks
 from contrasweep.tuning.search.sampler import keeps
+from contrasweep.tuning.statistics import Floats
 
 FLOOR: Final = -2.5
 """Lower scores count as this: how badly a configuration fails says nothing of where good ones are."""

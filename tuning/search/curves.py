@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of, values_of
-from contrasweep.tuning.search.curve_model import CurveModel, Floats, fit_settings
+from contrasweep.tuning.search.curve_model import CurveModel, fit_settings
 from contrasweep.tuning.search.curve_scores import (
     Curve,
     columns_of,
@@ -28,6 +28,7 @@ from contrasweep.tuning.search.curve_scores import (
 from contrasweep.tuning.search.looks import WARMUP
 from contrasweep.tuning.search.sampler import Draw, Sampler
 from contrasweep.tuning.search.tpe import random_start, tpe
+from contrasweep.tuning.statistics import Floats
 
 CANDIDATES: Final = 400
 LEADERS: Final = 4

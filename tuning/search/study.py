@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
 import optuna
 from optuna.study import StudyDirection
@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
+from contrasweep.tuning.experiment.statuses import OPEN, Status
 from contrasweep.tuning.search.looks import EPOCHS, WARMUP
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import (
@@ -29,7 +30,6 @@ NO_VIOLATIONS: Mapping[str, float] = {}
 logger = logging.getLogger(__name__)
 
 Value = float | Sequence[float | None]
-Status = Literal["running", "interrupted", "completed", "stopped", "failed"]
 
 _STATES: Mapping[str, TrialState] = {
     "running": TrialState.RUNNING,
@@ -71,7 +71,7 @@ class PastTrial:
     @property
     def unfinished(self) -> bool:
         """Whether the trial has not ended; it goes on when its search is resumed."""
-        return self.state in ("running", "interrupted")
+        return self.state in OPEN
 
 
 class SearchStudy:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contrasweep.tuning.search.axes import Axis, Floats
+from contrasweep.tuning.search.axes import Axis
+from contrasweep.tuning.statistics import Floats, Ints
 
 STRENGTHS: Final = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0)
 """The possible variances of all parameters' effects, in variances of the noise."""
@@ -26,7 +26,7 @@ class Basis:
     """
 
     columns: Floats
-    owner: NDArray[np.int64]
+    owner: Ints
 
 
 def basis_of(axes: Sequence[Axis], codes: Floats) -> Basis:

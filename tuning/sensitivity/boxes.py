@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.search.axes import INACTIVE, Axis, Floats, Stratum
+from contrasweep.tuning.search.axes import INACTIVE, Axis, Stratum
+from contrasweep.tuning.statistics import Floats
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from typing import Final
 import numpy as np
 from scipy.special import gammaln
 
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.observations import Ints, Observations
-from contrasweep.tuning.statistics import improvements, percentile_interval, t_quantile
+from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import Floats, Ints, improvements, percentile_interval, t_quantile
 
 RESAMPLES: Final = 400
 POINTS: Final = 40

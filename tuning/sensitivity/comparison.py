@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.budget import (
     best_error,
@@ -26,6 +25,7 @@ from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, Replicates
 from contrasweep.tuning.statistics import (
     LEVEL,
+    Floats,
     difference_interval,
     holm,
     signed_rank_p,

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.basis import STRENGTHS
+from contrasweep.tuning.statistics import Floats
 
 LOOSE: Final = 100.0
 """Variance, in variances of the noise, that the weights of all but the latest earlier score may have."""

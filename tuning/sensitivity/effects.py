@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contrasweep.tuning.search.axes import Axis, Floats
+from contrasweep.tuning.search.axes import Axis
 from contrasweep.tuning.sensitivity.basis import STRENGTHS, Basis, basis_of
 from contrasweep.tuning.sensitivity.scores import ScoredTrials
-from contrasweep.tuning.statistics import LEVEL, holm
+from contrasweep.tuning.statistics import LEVEL, Floats, holm
 
 PERMUTATIONS: Final = 999
 """The smallest p is one in a thousand: with Holm's correction, enough for 50 parameters."""
@@ -127,7 +126,7 @@ class _Smoother:
     """Ridge regression on some columns: directions, and how much of each it explains."""
 
     directions: Floats
-    kept: NDArray[np.float64]
+    kept: Floats
 
     def rest(self, values: Floats) -> Floats:
         """Return what the regression leaves of each column of values, (trials, columns)."""

@@ -14,12 +14,12 @@ from typing import Final, Literal
 import numpy as np
 from scipy.stats import kendalltau
 
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import ScoredTrials, Stage, stage_name
 from contrasweep.tuning.statistics import (
+    Floats,
     fisher_interval,
     percentile_interval,
     rank_correlation,

@@ -24,8 +24,9 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 
-from contrasweep.tuning.search.axes import Axis, Floats, Stratum, design
+from contrasweep.tuning.search.axes import Axis, Stratum, design
 from contrasweep.tuning.sensitivity.scores import ScoredTrials
+from contrasweep.tuning.statistics import Floats
 
 TREES: Final = 200
 DEPTH: Final = 4

@@ -14,17 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.search.axes import Axis, Floats, Stratum
+from contrasweep.tuning.search.axes import Axis, Stratum
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.boxes import View
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.marginals import named, single_views
 from contrasweep.tuning.sensitivity.scores import DRAWS, ScoredTrials
-from contrasweep.tuning.statistics import LEVEL, percentile_interval
+from contrasweep.tuning.statistics import LEVEL, Floats, Ints, percentile_interval
 
 BEST_SHARE: Final = 0.1
 FEWEST_BEST: Final = 8
@@ -180,7 +179,7 @@ def _widths(axis: Axis, counts: Floats, best: Floats) -> tuple[Floats, Floats] |
 
 def _resampled_shares(
     onehot: Floats,
-    ranked: NDArray[np.int64],
+    ranked: Ints,
     wanted: int,
     widths: tuple[Floats, Floats] | None,
     rng: np.random.Generator,

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.search.axes import Axis, Floats, Stratum, draw_codes
+from contrasweep.tuning.search.axes import Axis, Stratum, draw_codes
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of, view_weights
 from contrasweep.tuning.sensitivity.forest import Forest, spread
-from contrasweep.tuning.statistics import normal_interval
+from contrasweep.tuning.statistics import Floats, normal_interval
 
 MOST_PAIRED: Final = 6
 """Pairs are formed among this number of parameters: those with the largest shares of the variance."""

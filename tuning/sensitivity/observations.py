@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.experiment.statuses import OPEN, Status
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import SAME
 from contrasweep.tuning.results.study import hardware_of
@@ -24,13 +25,14 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.search.axes import Axis, Floats, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.search.axes import Axis, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, StudyRecord
+from contrasweep.tuning.store.schema import metric_column
 
 log = logging.getLogger(__name__)
 
-Ints = NDArray[np.int64]
-Ending = Literal["completed", "no score", "stopped", "failed", "interrupted", "running"]
+Ending = Literal[Status, "no score"]
 
 ENDINGS: Final[tuple[Ending, ...]] = ("completed", "stopped", "running", "interrupted", "no score", "failed")
 """How a trial ended: its status, or "no score" where it completed and its score is missing or not finite."""
@@ -103,7 +105,7 @@ class Observations:
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which trials have ended, with or without a score; the others may yet get a score."""
-        return np.asarray(~np.isin(self.ending, ["running", "interrupted"]))
+        return np.asarray(~np.isin(self.ending, OPEN))
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
@@ -192,7 +194,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         replicates=Replicates(
             _ints(kept, "trial"),
             _ints(kept, "seed"),
-            merit(record.metric, 1.0) * _floats(kept, f"metric.{record.metric}"),
+            merit(record.metric, 1.0) * _floats(kept, metric_column(record.metric)),
         ),
         keep="" if record.is_final else in_words(record.require_search().keep),
     )
@@ -217,7 +219,7 @@ def _codes(outcomes: Sequence[TrialOutcome], axes: tuple[Axis, ...]) -> Floats:
 def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -> Floats:
     """Return the curves of the trials up to the budget; NaN where a seed has no score."""
     found = np.full((len(numbers), budget + 1), np.nan)
-    if f"metric.{record.rung_metric}" not in epochs.column_names:
+    if metric_column(record.rung_metric) not in epochs.column_names:
         return found
     sign = merit(record.rung_metric, 1.0)
     place = {int(number): row for row, number in enumerate(numbers)}
@@ -230,7 +232,7 @@ def _curves(epochs: pa.Table, record: StudyRecord, numbers: Ints, budget: int) -
 
 
 def _untrained(epochs: pa.Table, record: StudyRecord) -> float:
-    if f"metric.{record.metric}" not in epochs.column_names:
+    if metric_column(record.metric) not in epochs.column_names:
         return math.nan
     mean = untrained_mean(untrained_scores(epochs, record, record.metric))
     return math.nan if mean is None else merit(record.metric, mean)

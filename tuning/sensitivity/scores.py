@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.tuning.methods.metrics import is_fraction
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.basis import basis_of
 from contrasweep.tuning.sensitivity.continuation import fit_continuation
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.observations import Ints, Observations
+from contrasweep.tuning.sensitivity.observations import Observations
+from contrasweep.tuning.statistics import Floats, Ints
 
 DRAWS: Final = 96
 """How often missing scores are drawn."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrasweep.search_spaces import Scalar
-from contrasweep.tuning.search.axes import Axis, Floats, changes, default_row, draw_codes, values_of
+from contrasweep.tuning.search.axes import Axis, changes, default_row, draw_codes, values_of
 from contrasweep.tuning.sensitivity.forest import Forest, spread
-from contrasweep.tuning.statistics import normal_interval
+from contrasweep.tuning.statistics import Floats, Ints, normal_interval
 
 DRAWS: Final = 2000
 
@@ -86,7 +85,7 @@ def _cross_fitted(forest: Forest, default: Floats, options: Floats) -> tuple[flo
     return _judged(scores, 1 + np.argmax(scores[:, 1:], axis=1))
 
 
-def _judged(scores: Floats, chosen: NDArray[np.int64]) -> tuple[float, float, float]:
+def _judged(scores: Floats, chosen: Ints) -> tuple[float, float, float]:
     """Return the mean gain over the defaults of what each half chose, judged by the other, and its interval.
 
     Args:

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.chances import (
     Outcome,
     chosen_weights,
@@ -19,7 +18,7 @@ from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.stability.ranking import Agreement, agreement
 from contrasweep.tuning.stability.tried import Tried, Values
 from contrasweep.tuning.stability.variance import variance_parts
-from contrasweep.tuning.statistics import LEVEL, Floats, percentile_interval
+from contrasweep.tuning.statistics import LEVEL, Floats, Ints, percentile_interval
 
 POOLS: Final = 1000
 """How many pools are drawn from the given one, for intervals."""

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from contrasweep.tuning.sensitivity.budget import best_weights
-from contrasweep.tuning.sensitivity.observations import Ints
-from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.statistics import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.sensitivity.observations import Ints
-from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.statistics import Floats, Ints
 
 AT_ONCE: Final = 2_000
 """Subsets that are drawn together: bounds memory."""

@@ -21,10 +21,10 @@ from contrasweep.tuning.results.trials import (
     untrained_scores,
 )
 from contrasweep.tuning.search.sampler import SAMPLERS
-from contrasweep.tuning.sensitivity.observations import Ints
 from contrasweep.tuning.stability.least import refuse_few
-from contrasweep.tuning.statistics import Floats
+from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
+from contrasweep.tuning.store.schema import metric_column
 
 DECIMALS: Final = 9
 """Values are compared to so many significant digits: they pass through YAML and Parquet."""
@@ -210,7 +210,7 @@ def _score(one: TrialOutcome, metric: str) -> float | None:
 
 def _untrained(epochs: pa.Table, record: StudyRecord, metric: str, completed: Iterable[int]) -> float:
     """Return the score of the untrained encoder; NaN where it is unknown, or the trials have several."""
-    if f"metric.{metric}" not in epochs.column_names:
+    if metric_column(metric) not in epochs.column_names:
         return np.nan
     by_trial = untrained_scores(epochs, record, metric)
     scores = {trial: by_trial[trial] for trial in completed if trial in by_trial}

@@ -7,12 +7,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from contrasweep.tuning.experiment.statuses import ENDED
+from contrasweep.tuning.statistics import Ints
 from contrasweep.tuning.store.filesystem import Location
-from contrasweep.tuning.store.parts import Key, Kind, Part, list_parts, read_parts
+from contrasweep.tuning.store.layout import Kind
+from contrasweep.tuning.store.parts import Key, Part, list_parts, read_parts
 from contrasweep.tuning.store.record import StudyRecord
-from contrasweep.tuning.store.schema import FINAL_STATUSES
 
 # The columns of a trial table that winning_trials and winning_epochs need.
 TRIAL_RULE_COLUMNS: Final = ["trial", "seed", "attempt", "status", "epoch", "finished"]
@@ -76,7 +77,7 @@ def has_ended(location: Location, record: StudyRecord, trial: int, seed: int) ->
     row = row_of(location, record, trial, seed)
     if row is None:
         return False
-    return row["status"] == "completed" if row["phase"] == "final" else row["status"] in FINAL_STATUSES
+    return row["status"] == "completed" if row["phase"] == "final" else row["status"] in ENDED
 
 
 def _winner_of(location: Location, record: StudyRecord, trial: int, seed: int) -> pa.Table:
@@ -126,9 +127,7 @@ def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
     return epochs.take(order[_last_of_each(trial[order], seed[order], epoch[order])])
 
 
-def _overtaken_from(
-    trial: NDArray[np.int64], seed: NDArray[np.int64], attempt: NDArray[np.int64], epoch: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _overtaken_from(trial: Ints, seed: Ints, attempt: Ints, epoch: Ints) -> Ints:
     """Return for each row the first epoch that a newer attempt of its (trial, seed) wrote."""
     keys, group = np.unique(np.stack([trial, seed, attempt], axis=1), axis=0, return_inverse=True)
     group = group.reshape(-1)
@@ -142,9 +141,9 @@ def _overtaken_from(
     return limit[group]
 
 
-def _ended_before(trial: NDArray[np.int64], seed: NDArray[np.int64], winners: pa.Table) -> NDArray[np.int64]:
+def _ended_before(trial: Ints, seed: Ints, winners: pa.Table) -> Ints:
     """Return for each row one past the last epoch of its (trial, seed), if its end is known."""
-    ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
+    ended = pc.is_in(winners["status"], value_set=pa.array(ENDED))
     known = winners.filter(pc.and_(ended, winners["epoch"].is_valid())).select(["trial", "seed", "epoch"])
     ends = {(row["trial"], row["seed"]): row["epoch"] + 1 for row in known.to_pylist()}
     pairs, group = np.unique(np.stack([trial, seed], axis=1), axis=0, return_inverse=True)
@@ -152,7 +151,7 @@ def _ended_before(trial: NDArray[np.int64], seed: NDArray[np.int64], winners: pa
     return limits[group.reshape(-1)]
 
 
-def _last_of_each(*sorted_keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _last_of_each(*sorted_keys: Ints) -> Ints:
     """Return the positions of the last row of every run of equal keys."""
     change = np.zeros(len(sorted_keys[0]), dtype=bool)
     change[-1:] = True
@@ -161,6 +160,6 @@ def _last_of_each(*sorted_keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.flatnonzero(change)
 
 
-def _array(column: Any) -> NDArray[np.int64]:
-    array: NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
+def _array(column: Any) -> Ints:
+    array: Ints = column.to_numpy().astype(np.int64, copy=False)
     return array

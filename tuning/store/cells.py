@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.search_spaces import Parameter, Range, Space
+from contrasweep.tuning.experiment.statuses import STATUSES
 from contrasweep.tuning.limits import MOST
-from contrasweep.tuning.store.schema import STATUSES, Phase
+from contrasweep.tuning.store.schema import Phase, hyperparameter_column
 
 _ALWAYS_THERE: Final = ("trial", "seed", "attempt", "phase", "status", "time")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "phase": get_args(Phase)}
@@ -38,7 +39,7 @@ def impossible_cell(table: pa.Table, space: Space) -> str | None:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
         return f"has broken cells: {error}"
-    parameters = {f"hp.{parameter.name}": parameter for parameter in space.parameters}
+    parameters = {hyperparameter_column(parameter.name): parameter for parameter in space.parameters}
     for name in table.column_names:
         column = table[name]
         problem = _outside(column, parameters[name]) if name in parameters else _wrong(name, column)

@@ -9,20 +9,19 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.layout import Kind, rows_folder
 from contrasweep.tuning.store.parts import (
     DamagedFile,
     Key,
-    Kind,
     Parts,
     compacted_path,
-    folder,
     read_parts,
     write_table,
 )
-from contrasweep.tuning.store.schema import FINAL_STATUSES
 from contrasweep.tuning.store.study import load_study
 
 # A write takes seconds. An unfinished file that is older than this was left by a writer that died.
@@ -71,7 +70,7 @@ def compact(
     trials = read_parts(location, "trials", record)
     epochs = read_parts(location, "epochs", record)
     winners = winning_trials(trials.table())
-    ended = pc.is_in(winners["status"], value_set=pa.array(FINAL_STATUSES))
+    ended = pc.is_in(winners["status"], value_set=pa.array(ENDED))
     settled, unsettled = winners.filter(ended), winners.filter(pc.invert(ended))
     kept = winning_epochs(epochs.table(), winners)
     removed = _merge(location, "trials", study, settled, trials, keep=Key.of_rows(unsettled))
@@ -96,7 +95,7 @@ def _merge(
 
 
 def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:
-    base = folder(kind, study)
+    base = rows_folder(kind, study)
     for info in location.files(base, below=True):
         age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
         if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:

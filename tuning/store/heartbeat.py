@@ -18,7 +18,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contrasweep.tuning.errors import first_reason
+from contrasweep.tuning.experiment.statuses import StudyState
 from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
+from contrasweep.tuning.store.layout import STUDIES, heartbeat_path
 from contrasweep.tuning.store.study import study_names
 
 BEAT_SECONDS: Final = 5.0
@@ -52,7 +54,7 @@ class HeartbeatRecord(BaseModel):
     machine: str | None
     pid: Annotated[int, Field(ge=1, le=_MAX_PID)]
     time: Annotated[float, Field(allow_inf_nan=False)]
-    state: Literal["running", "ended", "interrupted"]
+    state: StudyState
 
 
 def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
@@ -143,7 +145,7 @@ class Heartbeat:
 
     def _is_deleted(self) -> bool:
         """Whether the study's record is gone; a whole folder may be away for a moment."""
-        return self._study not in study_names(self._location) and self._location.is_folder("studies")
+        return self._study not in study_names(self._location) and self._location.is_folder(STUDIES)
 
     def in_charge(self) -> bool:
         """Whether the driver may go on. A store that is away for a moment does not stop it."""
@@ -189,7 +191,7 @@ class Heartbeat:
             except (OSError, pa.ArrowException) as error:
                 log.warning("A heartbeat of study %s could not be written: %s", self._study, error)
 
-    def _write(self, state: Literal["running", "ended", "interrupted"]) -> None:
+    def _write(self, state: StudyState) -> None:
         record = HeartbeatRecord(
             driver=self._driver,
             host=socket.gethostname(),
@@ -205,12 +207,6 @@ def record_interruptions() -> None:
     """Record that all drivers of this process were interrupted: it must end at once, without clean-up."""
     for driver in list(_beating.values()):
         driver.record_end("interrupted")
-
-
-def heartbeat_path(study: str) -> str:
-    """Return where the heartbeat of a study is kept, within the results folder."""
-    # The extension keeps heartbeats apart from study records of any name.
-    return f"studies/{study}.heartbeat"
 
 
 def _machine() -> str | None:

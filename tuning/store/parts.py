@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,10 +22,9 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import one_line
 from contrasweep.tuning.store.cells import impossible_cell
 from contrasweep.tuning.store.filesystem import OBJECT_STORES, ONCE, Location
+from contrasweep.tuning.store.layout import Kind, rows_folder
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY
-
-Kind = Literal["trials", "epochs"]
 
 # A compaction at the same time moves rows to a new file. One read never meets this many moves.
 _ROUNDS: Final = 8
@@ -113,18 +112,13 @@ def epoch_path(study: str, key: Key, part: int) -> str:
 
 def compacted_path(kind: Kind, study: str) -> str:
     """Return a new path for merged rows; each call gives another one."""
-    return f"{folder(kind, study)}/compacted-{uuid.uuid4().hex}.parquet"
-
-
-def folder(kind: Kind, study: str) -> str:
-    """Return the folder of a study's files, in the hive layout that dataset readers understand."""
-    return f"{kind}/study={study}"
+    return f"{rows_folder(kind, study)}/compacted-{uuid.uuid4().hex}.parquet"
 
 
 def _home(kind: Kind, study: str, trial: int) -> str:
     """Return the folder of a trial's files; every ``_TRIALS_IN_A_FOLDER`` trials share one."""
     first = trial - trial % _TRIALS_IN_A_FOLDER
-    return f"{folder(kind, study)}/from-{first:06d}" if first else folder(kind, study)
+    return f"{rows_folder(kind, study)}/from-{first:06d}" if first else rows_folder(kind, study)
 
 
 def write_rows(location: Location, path: str, rows: list[Mapping[str, Any]], schema: pa.Schema) -> None:
@@ -152,7 +146,7 @@ def list_parts(location: Location, kind: Kind, study: str, trial: int | None = N
     With ``trial``, only the folders that can hold rows of this trial are listed, so the cost does not grow
     with the study.
     """
-    base = folder(kind, study)
+    base = rows_folder(kind, study)
     found = location.files(base, below=trial is None)
     if trial is not None and (home := _home(kind, study, trial)) != base:
         found += location.files(home)

@@ -9,22 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrasweep.notebook_tables import MOST_ROWS, html_table
+from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words, trial_status
 from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
 from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
-from contrasweep.tuning.store.parts import DamagedFile, Kind, Parts, read_parts
+from contrasweep.tuning.store.layout import Kind
+from contrasweep.tuning.store.parts import DamagedFile, Parts, read_parts
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import StudySchema
 from contrasweep.tuning.store.study import load_study, study_names
 from contrasweep.tuning.store.union import stacked
 
-State = Literal["running", "interrupted", "ended"]
 Read = TypeVar("Read")
 # What a folder without studies holds: no rows of the columns that every study has.
 _NO_STUDY: Final = StudySchema(hyperparameters={}, metrics=())
@@ -42,25 +43,31 @@ class StudySummary:
         dataset: the data it searches on.
         created: the time of creation.
         state: running, ended, or interrupted: the driver stopped without recording the end.
-        counts: the number of (trial, seed) rows of each status that occurs.
+        counts: how many trials have each status that occurs; of final runs, how many runs.
     """
 
     name: str
     method: str
     dataset: str
     created: datetime
-    state: State
+    state: StudyState
     counts: Mapping[str, int]
 
     def age(self) -> tuple[datetime, str]:
         """Return the key that sorts studies, oldest first."""
         return self.created, self.name
 
-    def columns(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str | int]:
         """Return the line as the cells of a table."""
-        runs = ", ".join(f"{count:,} {status}" for status, count in sorted(self.counts.items()))
-        what = {"study": self.name, "method": self.method, "dataset": self.dataset, "state": self.state}
-        return {**what, "runs": runs, "created": f"{self.created:%Y-%m-%d %H:%M}"}
+        return {
+            "study": self.name,
+            "method": self.method,
+            "dataset": self.dataset,
+            "state": self.state,
+            "trials": sum(self.counts.values()),
+            "endings": counts_in_words(self.counts),
+            "created": f"{self.created:%Y-%m-%d %H:%M}",
+        }
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class ResultsStore:
     def _repr_html_(self) -> str:
         """Return the latest studies as a table, for notebooks."""
         found = sorted(self.studies(), key=StudySummary.age, reverse=True)
-        rows = [one.columns() for one in found[:MOST_ROWS]]
+        rows = [_as_text(one.columns()) for one in found[:MOST_ROWS]]
         title = f"Studies in {self.location.uri}, the latest first"
         return html_table(title, rows, rest=len(found) - len(rows))
 
@@ -118,7 +125,7 @@ class ResultsStore:
             dataset=record.dataset,
             created=record.created,
             state=self.state(record.name),
-            counts=dict(Counter(trials["status"].to_pylist())),
+            counts=_counts(record, trials),
         )
 
     def of_all(
@@ -151,7 +158,7 @@ class ResultsStore:
         """
         return load_study(self.location, name)
 
-    def state(self, study: str) -> State:
+    def state(self, study: str) -> StudyState:
         """Return whether the study's driver is running, was cut off, or has recorded the end."""
         heartbeat = read_heartbeat(self.location, study)
         if heartbeat is not None and heartbeat.state == "ended":
@@ -247,6 +254,21 @@ class ResultsStore:
                 log.warning("Skipped %s: it %s", file.path, file.reason)
                 self._named.add(file.path)
         return parts
+
+
+def _counts(record: StudyRecord, trials: pa.Table) -> dict[str, int]:
+    """Return how many trials have each status; of final runs, each run counts."""
+    statuses: list[Status] = trials["status"].to_pylist()
+    if record.is_final:
+        return dict(Counter(statuses))
+    by_trial: dict[int, list[Status]] = {}
+    for trial, status in zip(trials["trial"].to_pylist(), statuses, strict=True):
+        by_trial.setdefault(trial, []).append(status)
+    return dict(Counter(trial_status(own, record.seeds) for own in by_trial.values()))
+
+
+def _as_text(cells: Mapping[str, str | int]) -> dict[str, str]:
+    return {name: f"{cell:,}" if isinstance(cell, int) else cell for name, cell in cells.items()}
 
 
 def _by_path(*parts: Parts) -> tuple[DamagedFile, ...]:

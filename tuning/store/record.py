@@ -28,9 +28,10 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.experiment.schedulers import USUAL_SCHEDULER, Scheduler
+from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store.naming import FINAL_SUFFIX, check_study_name, is_final_name
-from contrasweep.tuning.store.schema import SCHEMA_VERSION, Status, StudySchema
+from contrasweep.tuning.store.schema import SCHEMA_VERSION, StudySchema
 
 
 def _one_line(text: str) -> str:

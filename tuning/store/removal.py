@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.heartbeat import Heartbeat
-from contrasweep.tuning.store.parts import folder
+from contrasweep.tuning.store.layout import folders_of, heartbeat_path, record_path
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ def held_by(location: Location, study: str) -> list[Held]:
     Raises:
         OSError: a folder cannot be read.
     """
-    listed = ((place, location.files(place, below=True)) for place in _places(study))
+    listed = ((place, location.files(place, below=True)) for place in folders_of(study))
     return [
         Held(place, len(files), sum(info.size or 0 for info in files)) for place, files in listed if files
     ]
@@ -38,18 +38,17 @@ def delete_study(location: Location, study: str) -> None:
         OSError: something cannot be deleted.
     """
     with Heartbeat(location, study):
-        for place in _places(study):
-            location.delete_folder(place)
+        delete_folders(location, study)
     delete_record(location, study)
+
+
+def delete_folders(location: Location, study: str) -> None:
+    """Delete all that a study has but its record and heartbeat."""
+    for place in folders_of(study):
+        location.delete_folder(place)
 
 
 def delete_record(location: Location, study: str) -> None:
     """Delete what says that there is a study; its name is then free. The record goes last."""
-    for ending in ("heartbeat", "json"):
-        location.delete(f"studies/{study}.{ending}")
-
-
-def _places(study: str) -> list[str]:
-    """Return the folders that belong to a study alone."""
-    others = (f"{kind}/{study}" for kind in ("checkpoints", "exports", "tensorboard"))
-    return [folder("trials", study), folder("epochs", study), *others]
+    for path in (heartbeat_path(study), record_path(study)):
+        location.delete(path)

@@ -12,19 +12,18 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from contrasweep.names import did_you_mean
+from contrasweep.search_spaces import TypeName
 from contrasweep.tuning.store.filesystem import StoreError
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = b"contrasweep.schema_version"
+HYPERPARAMETER: Final = "hp."
+"""How the column of a hyperparameter begins; its name follows."""
+METRIC: Final = "metric."
+"""How the column of a metric begins; its name follows, such as `val.accuracy`."""
 _METADATA: Final = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
-HyperparameterType = Literal["float", "int", "string", "bool"]
 Phase = Literal["search", "final"]
-Status = Literal["running", "completed", "stopped", "failed", "interrupted"]
-
-STATUSES: Final[tuple[Status, ...]] = ("running", "completed", "stopped", "failed", "interrupted")
-# A trial with one of these statuses is over; an interrupted trial goes on when its study is resumed.
-FINAL_STATUSES: Final[tuple[Status, ...]] = ("completed", "stopped", "failed")
 
 _ARROW_TYPES: Final = {"float": pa.float64(), "int": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -66,6 +65,21 @@ _EPOCH_COLUMNS: Final = [
 ]
 
 
+def hyperparameter_column(name: str) -> str:
+    """Return the column of a hyperparameter in the trials of a study."""
+    return f"{HYPERPARAMETER}{name}"
+
+
+def metric_column(name: str) -> str:
+    """Return the column of a metric in the trials and epochs of a study."""
+    return f"{METRIC}{name}"
+
+
+def cells_under(prefix: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a row whose columns begin with a prefix, by the rest of the columns' names."""
+    return {name.removeprefix(prefix): cell for name, cell in row.items() if name.startswith(prefix)}
+
+
 class StudySchema(BaseModel):
     """The hyperparameters and metrics of a study; they determine the columns of its two tables.
 
@@ -76,7 +90,7 @@ class StudySchema(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
-    hyperparameters: Mapping[str, HyperparameterType]
+    hyperparameters: Mapping[str, TypeName]
     metrics: tuple[str, ...]
 
     @field_validator("metrics")
@@ -90,7 +104,9 @@ class StudySchema(BaseModel):
     @cached_property
     def trials(self) -> pa.Schema:
         """Columns of the files under ``trials/``: one row for each (trial, seed, attempt)."""
-        hyperparameters = [(f"hp.{name}", _ARROW_TYPES[kind]) for name, kind in self.hyperparameters.items()]
+        hyperparameters = [
+            (hyperparameter_column(name), _ARROW_TYPES[kind]) for name, kind in self.hyperparameters.items()
+        ]
         return pa.schema(_TRIAL_COLUMNS + hyperparameters + self._metric_columns, metadata=_METADATA)
 
     @cached_property
@@ -100,7 +116,7 @@ class StudySchema(BaseModel):
 
     @property
     def _metric_columns(self) -> list[tuple[str, pa.DataType]]:
-        return [(f"metric.{name}", pa.float64()) for name in self.metrics]
+        return [(metric_column(name), pa.float64()) for name in self.metrics]
 
     def hyperparameter_cells(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the ``hp.*`` cells of a row; names that ``values`` lacks are null.
@@ -110,7 +126,7 @@ class StudySchema(BaseModel):
         """
         _refuse_undeclared("hyperparameter", values, self.hyperparameters)
         return {
-            f"hp.{name}": _typed(f"hyperparameter {name!r}", values.get(name), kind)
+            hyperparameter_column(name): _typed(f"hyperparameter {name!r}", values.get(name), kind)
             for name, kind in self.hyperparameters.items()
         }
 
@@ -122,7 +138,8 @@ class StudySchema(BaseModel):
         """
         _refuse_undeclared("metric", values, self.metrics)
         return {
-            f"metric.{name}": _typed(f"metric {name!r}", values.get(name), "float") for name in self.metrics
+            metric_column(name): _typed(f"metric {name!r}", values.get(name), "float")
+            for name in self.metrics
         }
 
 
@@ -134,7 +151,7 @@ def _refuse_undeclared(what: str, given: Iterable[str], declared: Iterable[str])
             raise StoreError(f"The study has no {what} {name!r}.{hint} Its columns were fixed as: {listed}.")
 
 
-def _typed(what: str, value: Any, kind: HyperparameterType) -> Any:
+def _typed(what: str, value: Any, kind: TypeName) -> Any:
     """Return the value as a plain Python value of the declared type; numpy scalars are converted."""
     if value is None:
         return None

@@ -12,12 +12,12 @@ from pydantic_core import from_json
 from contrasweep.names import did_you_mean
 from contrasweep.tuning.errors import first_reason, one_line
 from contrasweep.tuning.store.filesystem import Location, StoreError
+from contrasweep.tuning.store.layout import STUDIES, record_path
 from contrasweep.tuning.store.naming import check_study_name, is_study_name
 from contrasweep.tuning.store.record import KINDS, StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION
 from contrasweep.version import __version__
 
-_FOLDER: Final = "studies"
 _KEPT: Final = 1024
 
 
@@ -29,7 +29,7 @@ def save_study(location: Location, record: StudyRecord, *, replace: bool = False
     """
     if not replace:
         refuse_taken(location, [record.name])
-    location.write(_path(record.name), record.model_dump_json(indent=2).encode())
+    location.write(record_path(record.name), record.model_dump_json(indent=2).encode())
 
 
 def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> None:
@@ -54,9 +54,9 @@ def load_study(location: Location, name: str) -> StudyRecord:
         StoreError: there is no such study (the nearest name is given), its file is damaged, or a later
             version of the store wrote it.
     """
-    path = location.path(_path(check_study_name(name)))
+    path = location.path(record_path(check_study_name(name)))
     try:
-        content = location.read(_path(name))
+        content = location.read(record_path(name))
     except FileNotFoundError:
         raise StoreError(_unknown(location, name)) from None
     except PermissionError as error:
@@ -75,7 +75,7 @@ def load_study(location: Location, name: str) -> StudyRecord:
 def study_names(location: Location) -> list[str]:
     """The names of all studies in a results folder, sorted."""
     names = [
-        info.base_name.removesuffix(".json") for info in location.entries(_FOLDER) if info.extension == "json"
+        info.base_name.removesuffix(".json") for info in location.entries(STUDIES) if info.extension == "json"
     ]
     return sorted(filter(is_study_name, names))
 
@@ -84,10 +84,6 @@ def study_names(location: Location) -> list[str]:
 def _parsed(content: bytes) -> StudyRecord:
     """Parse the content of a study file; a command asks for the same record several times."""
     return StudyRecord.model_validate_json(content)
-
-
-def _path(name: str) -> str:
-    return f"{_FOLDER}/{name}.json"
 
 
 def _unknown(location: Location, name: str) -> str:

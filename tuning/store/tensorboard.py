@@ -19,7 +19,8 @@ from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from contrasweep.tuning.store.schema import Status, StudySchema
+from contrasweep.tuning.experiment.statuses import Status
+from contrasweep.tuning.store.schema import StudySchema
 
 log = logging.getLogger(__name__)
 

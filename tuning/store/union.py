@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_BLOCKS = ("hp.", "metric.")
+from contrasweep.tuning.store.schema import HYPERPARAMETER, METRIC
+
+_BLOCKS = (HYPERPARAMETER, METRIC)
 
 
 def stacked(tables: Sequence[pa.Table]) -> pa.Table:

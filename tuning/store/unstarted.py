@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store.filesystem import Location, StoreError
-from contrasweep.tuning.store.parts import folder
-from contrasweep.tuning.store.removal import delete_record
+from contrasweep.tuning.store.layout import Kind, rows_folder
+from contrasweep.tuning.store.removal import delete_folders, delete_record
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def removed_if_refused(location: Location, studies: Iterable[str]) -> Iterator[N
 
 
 def _remove_unstarted(location: Location, study: str) -> None:
-    if any(location.files(folder(kind, study), below=True) for kind in ("trials", "epochs")):
+    if any(location.files(rows_folder(kind, study), below=True) for kind in get_args(Kind)):
         return
-    location.delete_folder(f"tensorboard/{study}")
+    delete_folders(location, study)
     delete_record(location, study)

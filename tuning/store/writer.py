@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from contrasweep.tuning.experiment.statuses import ENDED, STATUSES, Status
 from contrasweep.tuning.store.attempts import TrialOvertaken, has_ended, is_overtaken, next_attempt, rows_of
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.parts import Key, epoch_path, trial_path, write_rows
 from contrasweep.tuning.store.record import StudyRecord
-from contrasweep.tuning.store.schema import FINAL_STATUSES, STATUSES, Phase, Status
+from contrasweep.tuning.store.schema import METRIC, Phase
 
 FLUSH_SECONDS: Final = 10.0
 
@@ -265,7 +266,7 @@ def end_trial(
     _require_end(status)
     rows, epochs = rows_of(location, record, info.trial, info.seed)
     last = rows[-1] if rows else None
-    if last is not None and last["status"] in FINAL_STATUSES:
+    if last is not None and last["status"] in ENDED:
         ended: Status = last["status"]
         return ended
     attempt = next_attempt(location, record, trial=info.trial, seed=info.seed)
@@ -275,7 +276,7 @@ def end_trial(
     if since is not None and row["started"] < since:
         finished = _last_sign_of_life(row, epochs)
     if epochs:
-        row |= {name: cell for name, cell in epochs[-1].items() if name.startswith("metric.")}
+        row |= {name: cell for name, cell in epochs[-1].items() if name.startswith(METRIC)}
         row["epoch"] = epochs[-1]["epoch"]
     if metrics is not None:
         row |= record.columns.metric_cells(metrics)

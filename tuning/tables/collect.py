@@ -25,6 +25,7 @@ from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import rule_in_words
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
+from contrasweep.tuning.store.schema import metric_column
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults, runs_done_of
@@ -293,11 +294,11 @@ class _Reader:
 
 
 def _score(cell: CellPlan) -> str:
-    return f"metric.test.{cell.metric}"
+    return metric_column(f"test.{cell.metric}")
 
 
 def _value(cell: CellPlan, run: HeldRun) -> RunValue:
-    control = run.row.get(f"metric.test.untrained_{cell.control}")
+    control = run.row.get(metric_column(f"test.untrained_{cell.control}"))
     return RunValue(
         cell.row,
         cell.column,

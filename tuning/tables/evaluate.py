@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.checks import STAR, Call, Cells, Constant, CurveCall, Node, walk
 from contrasweep.tuning.tables.functions import (
     CURVE_FUNCTIONS,
@@ -24,8 +25,6 @@ from contrasweep.tuning.tables.functions import (
 )
 from contrasweep.tuning.tables.results import Key
 from contrasweep.tuning.tables.statements import Quantity, Statement, best, constant, every, truth
-
-Values = NDArray[Any]
 
 ROUNDING = 1e-9
 """Numbers are called equal if they differ by at most this, where no smallest difference is declared."""
@@ -45,8 +44,8 @@ class Numbers:
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    means: Mapping[Key, Values]
-    stds: Mapping[Key, Values] = field(default_factory=dict)
+    means: Mapping[Key, Floats]
+    stds: Mapping[Key, Floats] = field(default_factory=dict)
     curves: Mapping[str, Curve] = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=dict)
 

@@ -12,12 +12,11 @@ arrangements of the runs lie one after the other: shapes are (R, n + 1) for R ar
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contrasweep.tuning.statistics import ROUNDING, student_interval
+from contrasweep.tuning.statistics import ROUNDING, Floats, student_interval
 from contrasweep.tuning.tables.statements import All, Comparison, Either, Statement, comparisons
 
 ERROR = 0.05
@@ -26,7 +25,6 @@ ERROR = 0.05
 FEWEST_SEEDS = 5
 """Fewer paired seeds decide nothing."""
 
-Floats = NDArray[Any]
 Finding = Literal["supports", "contradicts", "equal", "undecided"]
 
 

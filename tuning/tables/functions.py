@@ -11,8 +11,8 @@ from itertools import combinations, pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.statements import (
     Comparison,
     Extremum,
@@ -80,7 +80,7 @@ class Curve:
 
     name: str
     xs: tuple[float | str, ...]
-    heights: NDArray[Any]
+    heights: Floats
     ys: tuple[float, ...] | None = None
     keys: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
@@ -218,7 +218,7 @@ def _crossing(rising: Curve, falling: Curve) -> Number:
     return Quantity(f"the crossing of {rising.name} and {falling.name}", values)
 
 
-def _numbers(curve: Curve) -> NDArray[Any]:
+def _numbers(curve: Curve) -> Floats:
     if any(isinstance(x, str) for x in curve.xs):
         raise NotMeasured("a curve over words has no x")
     return np.array(curve.xs, dtype=float)

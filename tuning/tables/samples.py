@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.evaluate import Numbers, Outcome
 from contrasweep.tuning.tables.evidence import leave_one_out
 from contrasweep.tuning.tables.functions import Curve
@@ -55,8 +55,8 @@ class Samples:
 
 def numbers(runs: Runs, samples: Samples | None = None) -> Numbers:
     """Return the means and deviations of a table's cells: on `samples`, else once over all their runs."""
-    means: dict[Key, NDArray[Any]] = {}
-    stds: dict[Key, NDArray[Any]] = {}
+    means: dict[Key, Floats] = {}
+    stds: dict[Key, Floats] = {}
     drawn: dict[str, dict[str, list[float]]] = {}
     for (row, column), own in runs.values.items():
         # A cell that lacks one of the seeds is not read, but curves keep its place and `[:]` its column.
@@ -75,7 +75,7 @@ def numbers(runs: Runs, samples: Samples | None = None) -> Numbers:
     return Numbers(runs.rows, runs.columns, means, stds, curves, runs.margins)
 
 
-def _curve(name: str, places: Sequence[Place], runs: Runs, means: Mapping[Key, NDArray[Any]]) -> Curve:
+def _curve(name: str, places: Sequence[Place], runs: Runs, means: Mapping[Key, Floats]) -> Curve:
     """Return a curve over the places that have a mean; `missing` are those that were not measured at all."""
     missing = tuple(place.key for place in places if place.key not in runs.values)
     there = [place for place in places if place.key in means]

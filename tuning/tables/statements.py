@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.tuning.errors import InputError
-
-Values = Any
-"""Numbers, a scalar or `(B,)`."""
+from contrasweep.tuning.statistics import Floats
 
 
 @dataclass(frozen=True)
@@ -25,13 +23,13 @@ class Quantity:
 
     Attributes:
         text: how a reader writes it.
-        values: the number on each sample.
+        values: the number on each sample: a scalar or `(B,)`.
         constant: whether it stands in the check as a number, so that nothing in it was measured.
         margin: the smallest difference that counts; None for a constant, and where none is declared.
     """
 
     text: str
-    values: Values
+    values: Floats | float
     constant: bool = False
     margin: float | None = None
 
@@ -61,7 +59,7 @@ class Comparison:
     """
 
     text: str
-    margin: Values
+    margin: Floats | float
     scale: float
     strict: bool = True
     same_within: float | None = None
@@ -166,7 +164,7 @@ def compare(sign: str, left: Number, right: Number) -> Statement:
     return Comparison(text, margin, scale, strict=sign == ">", same_within=within)
 
 
-def _size(values: Values) -> float:
+def _size(values: Floats | float) -> float:
     """Return the largest absolute value that is finite, 0 if there is none."""
     sizes = np.abs(np.asarray(values, dtype=float))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.experiment import flat_settings
+from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StudyRecord
-from contrasweep.tuning.store.schema import FINAL_STATUSES, Status
-
-METRIC: Final = "metric."
+from contrasweep.tuning.store.schema import METRIC, cells_under
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class TrackedRun:
     @property
     def whole(self) -> bool:
         """Whether nothing of the run will change any more."""
-        return self.status in FINAL_STATUSES and not self.grows
+        return self.status in ENDED and not self.grows
 
     @property
     def points(self) -> list[Point]:
@@ -196,8 +195,4 @@ def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], list[Poi
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        name.removeprefix(METRIC): value
-        for name, value in row.items()
-        if name.startswith(METRIC) and value is not None
-    }
+    return {name: value for name, value in cells_under(METRIC, row).items() if value is not None}

@@ -13,7 +13,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from requests.exceptions import RequestException
 
-from contrasweep.tuning.store.schema import Status
+from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.track.runs import TrackedRun
 from contrasweep.tuning.track.tracker import TrackerFailed
 

@@ -17,7 +17,7 @@ from contrasweep.tuning.experiment import Experiment, experiment_in_file
 from contrasweep.tuning.objectives.encoders import starting_from_file
 from contrasweep.tuning.objectives.objective import Gather, Objective
 from contrasweep.tuning.objectives.prepared import image_inputs
-from contrasweep.tuning.results.encoders import snapshot_epoch
+from contrasweep.tuning.store.layout import snapshot_epoch
 from contrasweep.tuning.training.compute import compile_backbones, computing
 from contrasweep.tuning.training.pretrain import initial_encoder
 from contrasweep.tuning.transfer.images import ImageSet

@@ -9,8 +9,9 @@ from typing import Final
 from contrasweep.given_files import check_given, read_given
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.export.checks import is_encoder_file
-from contrasweep.tuning.results.encoders import encoder_path, runs_with_encoders, stored_encoders
+from contrasweep.tuning.results.encoders import runs_with_encoders, stored_encoders
 from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store.layout import encoder_path
 
 _SHOWN: Final = 3
 """Files that a message names."""

@@ -8,9 +8,9 @@ import torch
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.export.source import Run, source_of_study
 from contrasweep.tuning.reports.page import Section
-from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.results.selection import data_root_of
 from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.transfer.encoders import GivenEncoder, encoded_parts, given_encoder
 from contrasweep.tuning.transfer.feature_map import feature_map, pictures_of, rows_on_map

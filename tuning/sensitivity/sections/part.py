@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import GREY, log_ticks, plain
 from contrasweep.tuning.results.numbers import number_text
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
+from contrasweep.tuning.statistics import Floats
 
 R = TypeVar("R")
 Record = Mapping[str, object]

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from contrasweep.names import with_capital
 from contrasweep.tuning.durations import unit_for
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.fidelity import SAFE, Fidelity
@@ -24,6 +23,7 @@ from contrasweep.tuning.sensitivity.sections.part import (
     error_bars,
     label_log_axis,
 )
+from contrasweep.tuning.statistics import Floats
 
 
 def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go.Figure]]:

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from contrasweep.names import counted
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.numbers import cell_text, number_text
-from contrasweep.tuning.search.axes import Floats
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -22,6 +21,7 @@ from contrasweep.tuning.sensitivity.sections.part import (
     interval_figure,
     short,
 )
+from contrasweep.tuning.statistics import Floats
 
 
 def comparison_sections(found: Sensitivity) -> Iterator[Section]:
