@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from contrasweep.tuning.reports.cost import Cost, cost_of, cost_table, draw_cost
-from contrasweep.tuning.reports.final import mean_and_std
+from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import Summary
 from tests.studies import CREATED, scored

@@ -204,8 +204,8 @@ def _configs(
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
     from contrasweep.tuning.results.best import NOT_BEATEN, beats
-    from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
-    from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names
+    from contrasweep.tuning.results.columns import summary_note
+    from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names, summary_rows
 
     every = done[0].beside(*done[1:])
     summaries, compared = every.summaries, every.differences
@@ -224,8 +224,8 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         remark(f"Nothing was left to train: the store held all {counted(len(every.rows), 'run')}.")
     print_rows(
         f"{every.study}: mean ± sample standard deviation over fresh seeds",
-        [summary_columns(row.encoder, row.scores, names, main) for row in summaries],
-        footer=" ".join(filter(None, [SUMMARY_NOTE, unit_note(names)])),
+        summary_rows(summaries),
+        footer=summary_note(names),
     )
     _print_differences(compared, main)
     for one in done:
