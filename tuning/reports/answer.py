@@ -122,9 +122,8 @@ def _spent(data: StudyData) -> str:
     cost = cost_of(data)
     trials = f"{len(data.trials):,} of {counted(data.planned, 'trial')}"
     epochs = f"{counted(cost.epochs, 'epoch')} of training"
-    return (
-        f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
-    )
+    clock = f"{in_words(cost.running)} by the clock without pauses"
+    return f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {clock}."
 
 
 def _scores(data: StudyData) -> Table:
