@@ -111,7 +111,7 @@ def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) 
 def test_training_that_helped_nothing_is_said(write_study, store) -> None:
     write_study([scored([0.8, 0.6])])
     assert (
-        "does not beat the encoder before training (0.8)"
+        "val.accuracy 0.6. Training did not beat the untrained encoder (0.8)."
         in by_title(read_study(store, "demo"))["Best trials"].text
     )
 

@@ -144,7 +144,7 @@ def test_the_end_of_a_sweep_does_not_speak_of_trials_that_break_it(
     study.write(*(scored((0.8, 0.8, score), colour=colour) for score, colour in ((0.7, 300.0), (0.9, 100.0))))
     report_sweep(SweepResult(study.plan, {"completed": 2}), as_json=False)
     told = " ".join(capsys.readouterr().err.split())
-    assert "no trial that keeps the conditions beats the untrained encoder" in told
+    assert "did not beat the untrained encoder in the best trial that keeps the conditions" in told
 
 
 def test_more_conditions_may_be_given_for_a_selection(tmp_path: Path) -> None:

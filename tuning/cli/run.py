@@ -203,7 +203,7 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.best import NOT_BEATEN, beats
+    from contrasweep.tuning.results.best import beats, not_beaten_in_words
     from contrasweep.tuning.results.columns import summary_note
     from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names, summary_rows
 
@@ -234,7 +234,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     gain = largest_gain(every.rows, main)
     if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
-        warn(f"{NOT_BEATEN} in {main}.")
+        warn(f"{not_beaten_in_words(main)}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'exports/{one.study}/*/encoder.safetensors')}")
 

@@ -16,7 +16,7 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
-from contrasweep.tuning.results.best import RULE, best_name, merit
+from contrasweep.tuning.results.best import RULE, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.commands import final_runs_command, resume_hint
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def best(
         remark(hint)
     if not first.beats_untrained:
         which = "the best trial" if trial is None else f"trial {trial}"
-        warn(f"{which} does not beat the untrained encoder.")
+        warn(f"{not_beaten_in_words(which)}.")
     if output is not None:
         say(f"Wrote {output}. Next: {final_runs_command([str(output)], results)}")
 

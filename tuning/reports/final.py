@@ -6,10 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from contrasweep.names import counted
+from contrasweep.names import counted, with_capital
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import NOT_BEATEN, beats
+from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.columns import (
     difference_note,
     difference_rows,
@@ -152,7 +152,7 @@ def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
     trained, untrained = found
     if min(trained.n, untrained.n) < FEW_SEEDS:
         return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
-    return "" if beats(score, trained.mean, untrained.mean) else f" {NOT_BEATEN.capitalize()}."
+    return "" if beats(score, trained.mean, untrained.mean) else f" {with_capital(not_beaten_in_words())}."
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:
