@@ -158,7 +158,8 @@ def _below_trials(
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
         said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
-    said += [note for note in [unit_note(record.columns.metrics)] if note]
+    known = (name for row in rows for name, value in row.items() if value is not None)
+    said += [note for note in [unit_note(known)] if note]
     if tables.damaged:
         damaged = "; ".join(f"{file.path} {file.reason}" for file in tables.damaged)
         said.append(f"Left out, damaged: {damaged}")
