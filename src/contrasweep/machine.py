@@ -13,10 +13,3 @@ def available_gpus() -> int:
     import torch
 
     return torch.cuda.device_count()
-
-
-def available_devices() -> tuple[str, ...]:
-    """Return the devices that torch can use here, accelerators first."""
-    import torch
-
-    return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)

@@ -82,6 +82,8 @@ def test_show_tells_scores_values_and_errors(run: Run, tmp_path: Path) -> None:
     shown = run("show", "written").output
     assert "loss nan at epoch 1" in shown
     assert "Colour MSE: squared 8-bit levels (0 to 255)" in " ".join(shown.split())
+    write_study(tmp_path / "results", [None, None], "failed")
+    assert "Colour MSE" not in run("show", "failed").output, "no trial has the score"
     header, first, _ = (line.split("\t") for line in shown.splitlines() if "\t" in line)
     assert dict(zip(header, first, strict=True))["temperature"] == "0.1"
 
@@ -180,7 +182,7 @@ def test_best_takes_the_highest_and_writes_it(run: Run, tmp_path: Path) -> None:
 def test_best_writes_a_trial_by_its_number(run: Run, tmp_path: Path) -> None:
     write_study(tmp_path / "results", [0.6, 0.9, None, UNTRAINED - 0.1])
     said = run("best", "written", "--trial", "3", "-o", "third.yaml").output
-    assert "trial 3 does not beat the untrained encoder" in " ".join(said.split())
+    assert "training did not beat the untrained encoder in trial 3." in " ".join(said.split())
     content = yaml.safe_load((tmp_path / "third.yaml").read_text())
     assert (content["trial"], content["selected"]["rule"]) == (3, "asked for by its number")
     assert run("best", "written", "--trial", "2").exit_code == 2
@@ -189,7 +191,7 @@ def test_best_writes_a_trial_by_its_number(run: Run, tmp_path: Path) -> None:
 
 def test_best_warns_where_training_does_not_help(run: Run, tmp_path: Path) -> None:
     write_study(tmp_path / "results", [UNTRAINED - 0.1])
-    assert "does not beat the untrained encoder" in run("best", "written").output
+    assert "did not beat the untrained encoder in the best trial" in run("best", "written").output
     write_study(tmp_path / "results", [UNTRAINED + 0.1], "better")
     assert "Warning" not in run("best", "better").output
 

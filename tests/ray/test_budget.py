@@ -17,6 +17,8 @@ from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.reports.cost import cost_of
+from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, TrialInfo, TrialWriter
 from contrasweep.tuning.store.reopen import reopen_failed
@@ -131,6 +133,9 @@ def test_each_attempt_of_a_trial_counts_and_no_time_between_them(tmp_path: Path)
     for day in range(3):
         _killed_after_five_hours(study, study.plan.created + timedelta(days=day), 5 * day)
     assert time_spent(study.store.tables(STUDY)) == 15 * 3600
+    cost = cost_of(read_study(study.store, STUDY))
+    assert (cost.running, cost.trials, cost.train) == (15 * 3600, 15 * 3600, 15 * 3600)
+    assert cost.wall == (2 * 24 + 5) * 3600, "a page tells pauses apart"
 
 
 def _a_day_ago(results: Path, *runs: Run, **options: Any) -> PlannedStudy:

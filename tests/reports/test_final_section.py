@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from contrasweep.tuning.reports.answer import next_commands
 from contrasweep.tuning.reports.sections import study_sections
+from contrasweep.tuning.results.final_runs import summarise_runs, summary_rows
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
 from tests.studies import Run, WrittenStudy, make_final_record, scored
@@ -35,13 +36,36 @@ def test_longer_final_runs_have_tables_of_their_own(write_study, write_final, lo
     assert "(accuracy), against 0.5" in text
     assert "all training data; the" in final.text
     assert final.tables[2].title == "Trained for 30 epochs (demo-30-epochs-final)"
-    assert final.tables[2].rows[0][:3] == ("fair-cclk, trial 0", 3, "0.9020 ± 0.0010")
+    assert final.tables[2].rows[0][:2] == ("fair-cclk, trial 0", "0.9020 ± 0.0010")
     commands = by_title(data)["Reproduce"].text
     assert commands.count("contrasweep run demo --epochs 30") == 1
     ((longer, runs),) = data.other_finals
     from_python = longer.model_copy(update={"command": ""})
     commands = by_title(replace(data, other_finals=[(from_python, runs)]))["Reproduce"].text
     assert "contrasweep run demo --seeds 5 --epochs 30" in commands
+
+
+def test_a_page_names_the_scores_of_final_runs_as_the_command_does(write_study, store, location) -> None:
+    write_study([scored()])
+    scores = {"accuracy": 0.9, "colour_mse": 5000.0, "f1": 0.8}
+    final = {f"test.{name}": score for name, score in scores.items()}
+    record = make_final_record(metrics=[*final])
+    WrittenStudy(location, record).write(*(Run(0, n, final=final, phase="final") for n in (1, 2, 3)))
+    data = read_study(store, "demo")
+    table = by_title(data)["Final runs"].tables[0]
+    assert table.columns == (
+        "encoder",
+        "test accuracy",
+        "95 % interval",
+        "colour MSE",
+        "95 % interval of colour MSE",
+        "F1",
+        "95 % interval of F1",
+        "n",
+    )
+    assert [*table.columns] == [*summary_rows(summarise_runs(data.final_rows))[0]]
+    assert "Student's t" in table.note
+    assert "squared 8-bit levels" in table.note
 
 
 def test_final_runs_of_two_networks_are_beside_their_own_controls(write_study, store, location) -> None:

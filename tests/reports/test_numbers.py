@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from contrasweep.tuning.reports.cost import Cost, cost_of, cost_table, draw_cost
-from contrasweep.tuning.reports.final import mean_and_std
+from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.store import Heartbeat
 from tests.studies import CREATED, scored
 
 
@@ -15,7 +16,8 @@ def test_what_a_study_cost(write_study, store) -> None:
     # Trials run from second 0 to 8 and from 10 to 18; of 3 epochs, 2 train for 1.5 s, all score for 0.5 s.
     write_study([scored(), scored()])
     cost = cost_of(read_study(store, "demo"))
-    assert cost == Cost(trials=16.0, train=6.0, evaluate=3.0, wall=18.0, idle=2.0, slots=2, epochs=4)
+    assert cost == Cost(trials=16.0, train=6.0, evaluate=3.0, running=16.0, wall=18.0, slots=2, epochs=4)
+    assert cost.idle == 2.0
     assert cost.other == 7.0
     assert cost.unused == 2 * (18 - 2) - 16
 
@@ -24,6 +26,8 @@ def test_time_of_slots_and_time_by_the_clock_are_told_apart(write_study, store) 
     write_study([scored(), scored()])
     cost = cost_of(read_study(store, "demo"))
     rows = {what: time for what, time, _ in cost_table(cost).rows}
+    assert rows["the whole study"] == "18.0 s by the clock"
+    assert rows["at least one trial running"] == "16.0 s by the clock"
     assert rows["no trial running"] == "2.0 s by the clock"
     assert rows["a slot free while others ran"] == "16.0 s of slots"
     drawn = draw_cost(cost)
@@ -37,11 +41,11 @@ def test_the_seeds_of_a_trial_share_its_slot(write_study, store) -> None:
     assert (cost.trials, cost.train) == (8.0, 6.0)
 
 
-def test_a_running_trial_costs_until_now_and_a_cut_off_one_is_unknown(write_study, store) -> None:
+def test_a_running_trial_costs_until_now(write_study, store, location) -> None:
     write_study([scored(status="running")])
     now = CREATED + timedelta(seconds=30)
-    # Its driver is gone, so it reads as interrupted: nobody knows how long it went on.
-    assert cost_of(read_study(store, "demo", now)).trials == 0.0
+    with Heartbeat(location, "demo", interval=3600):
+        assert cost_of(read_study(store, "demo", now)).trials == 30.0
 
 
 @pytest.mark.parametrize(

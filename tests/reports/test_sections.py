@@ -111,7 +111,7 @@ def test_the_best_beside_the_untrained_encoder_and_the_rule(write_study, store) 
 def test_training_that_helped_nothing_is_said(write_study, store) -> None:
     write_study([scored([0.8, 0.6])])
     assert (
-        "does not beat the encoder before training (0.8)"
+        "val.accuracy 0.6. Training did not beat the untrained encoder (0.8)."
         in by_title(read_study(store, "demo"))["Best trials"].text
     )
 
@@ -122,8 +122,8 @@ def test_final_runs_with_their_control(write_study, write_final, store) -> None:
     final = by_title(read_study(store, "demo"))["Final runs"]
     table, differences = final.tables
     assert table.rows == [
-        ("fair-cclk, trial 0", 3, "0.920 ± 0.020"),
-        ("untrained", 3, "0.820 ± 0.020"),
+        ("fair-cclk, trial 0", "0.920 ± 0.020", "0.8703 to 0.9697", 3),
+        ("untrained", "0.820 ± 0.020", "0.7703 to 0.8697", 3),
     ]
     assert final.text.startswith("The selected configuration (trial 0) on fresh seeds (1, 2, 3)")
     assert [row[:2] for row in differences.rows] == [("untrained", "+0.1 ± 0")]

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from contrasweep.tuning.reports.style import MOST_TICKS, linear_ticks, log_ticks, plain
+from contrasweep.tuning.sensitivity.paper import TICKS
 
 
 @pytest.mark.parametrize(
@@ -15,10 +16,26 @@ from contrasweep.tuning.reports.style import MOST_TICKS, linear_ticks, log_ticks
         (1.0, 1e5, [1, 10, 100, 1000, 1e4, 1e5]),
         (1e-8, 1e2, [1e-8, 1e-6, 1e-4, 1e-2, 1, 100]),
         (5.0, 5.0, [5.0]),
+        (3.0, 4.0, [3.0, 4.0]),
     ],
 )
 def test_logarithmic_ticks(low: float, high: float, ticks: list[float]) -> None:
     assert log_ticks(low, high) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.01, 1.0, [0.01, 0.1, 1.0]),
+        (0.0010000000000000002, 0.9999999999999999, [0.001, 0.01, 0.1, 1.0]),
+        (1e-4, 1e3, [1e-4, 1e-2, 1.0, 1e2]),
+        (0.02, 0.6, [0.03, 0.1, 0.3]),
+        (0.05, 0.5, [0.05, 0.1, 0.2, 0.5]),
+    ],
+)
+def test_a_small_figure_has_few_round_numbers(low: float, high: float, ticks: list[float]) -> None:
+    assert log_ticks(low, high, TICKS) == ticks
+    assert len(ticks) <= TICKS
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,21 @@ def test_the_bound_itself_breaks_a_strict_condition(text: str) -> None:
     assert 0 < condition(text).violation(2.0) < 1e-300
 
 
+@pytest.mark.parametrize(
+    ("bound", "text"), [("200", "200"), ("0.50", "0.5"), ("0.12345678", "0.12345678"), ("1234567", "1234567")]
+)
+def test_a_condition_is_told_with_all_its_digits(bound: str, text: str) -> None:
+    told = str(condition(f"m>={bound}"))
+    assert told == f"val.m >= {text}"
+    assert condition(told) == condition(f"m>={bound}")
+
+
+def test_bounds_that_differ_late_are_two_conditions() -> None:
+    both = (condition("m>=0.1234567"), condition("m<=0.12345678"))
+    assert len(violations((both[0], condition("m>=0.12345671")), "completed", {"val.m": 0.5}.get, [])) == 2
+    assert " and ".join(map(str, both)) == "val.m >= 0.1234567 and val.m <= 0.12345678"
+
+
 def test_stopped_trials_are_judged_by_their_last_cheap_scores() -> None:
     keep = (parse_condition("val.colour_mse>=200", ["val.colour_mse"]),)
     scores = {"val.colour_mse": 250.0, "val.ridge_colour_mse": 120.0}
@@ -129,7 +144,7 @@ def test_the_end_of_a_sweep_does_not_speak_of_trials_that_break_it(
     study.write(*(scored((0.8, 0.8, score), colour=colour) for score, colour in ((0.7, 300.0), (0.9, 100.0))))
     report_sweep(SweepResult(study.plan, {"completed": 2}), as_json=False)
     told = " ".join(capsys.readouterr().err.split())
-    assert "no trial that keeps the conditions beats the untrained encoder" in told
+    assert "did not beat the untrained encoder in the best trial that keeps the conditions" in told
 
 
 def test_more_conditions_may_be_given_for_a_selection(tmp_path: Path) -> None:
@@ -239,5 +254,5 @@ def test_a_resume_refuses_other_conditions(tmp_path: Path) -> None:
     refuse_difference(study.plan, record, Expected(keep=["val.accuracy > 0.5", "colour_mse>=2e2"]))
     refuse_difference(study.plan, record, Expected())
     for keep in ([KEEP], ["accuracy>0.5", "colour_mse>=200.0000001"], ["accuracy>=0.5", KEEP]):
-        with pytest.raises(InputError, match=r"keep was val\.accuracy > 0\.5, val\.colour_mse >= 200\.0, is"):
+        with pytest.raises(InputError, match=r"keep was val\.accuracy > 0\.5, val\.colour_mse >= 200, is"):
             refuse_difference(study.plan, record, Expected(keep=keep))

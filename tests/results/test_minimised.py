@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from contrasweep.tuning.methods.metrics import MEASURES, Measure, is_minimised
 from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.worker import report_of
+from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.figures import front_of
 from contrasweep.tuning.results.best import best_final, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
@@ -16,7 +18,9 @@ from contrasweep.tuning.results.selection import best_completed, best_trials, fr
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.observations import observe
-from tests.studies import Run, WrittenStudy, make_record
+from contrasweep.tuning.transfer.measure import Measurement
+from contrasweep.tuning.transfer.table import cells_of, not_beaten
+from tests.studies import Run, WrittenStudy, make_final_record, make_record
 
 METRICS = ("train.loss", "val.alignment", "val.rankme", "val.feature_std")
 NAME = "demo"
@@ -113,3 +117,19 @@ def test_trials_that_collapsed_are_named(tmp_path: Path) -> None:
     told = collapsed_trials(trial_outcomes(study.store.trials(NAME), study.record))
     assert told.startswith("Collapsed: Trials 1, 2 (of trial 1, val.rankme is 1.1:")
     assert collapsed_trials([]) == ""
+
+
+def test_a_smaller_test_score_beats_the_untrained_encoder(tmp_path: Path) -> None:
+    def measured(score: float, trained: bool) -> Measurement:
+        scores = {"alignment": score}
+        return Measurement("e", 0, trained, "digits", "knn", None, None, scores, torch.eye(2).long())
+
+    assert not_beaten(cells_of([measured(0.3, True), measured(0.5, False)])) == ""
+    told = "training did not beat the untrained encoder in the score"
+    assert not_beaten(cells_of([measured(0.5, True), measured(0.3, False)])) == told
+    study = written(tmp_path, [(0.3, 5.0)])
+    final = {"test.alignment": 0.3, "test.untrained_alignment": 0.5}
+    runs = [Run(0, seed, final=final, phase="final") for seed in (1, 2, 3)]
+    WrittenStudy(tmp_path, make_final_record(f"{NAME}-final", metrics=[*final])).write(*runs)
+    said = answer_section(read_study(study.store, NAME)).text
+    assert "Training adds -0.2 (the same with each seed)." in said

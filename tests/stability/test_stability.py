@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrasweep.tuning.cli.rendering import json_text
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
@@ -181,7 +182,7 @@ def test_a_file_keeps_pools(tmp_path: Path) -> None:
     pools = [tried("a", SPREAD, again=again), tried("b", SPREAD[::-1], failed=2)]
     write_tried(pools, tmp_path / "pools.parquet")
     held = read_pool_file(tmp_path / "pools.parquet")
-    assert content_of(judged(*pools)) == content_of(judged(*held))
+    assert json_text(content_of(judged(*pools))) == json_text(content_of(judged(*held)))
     assert held[0].again == pytest.approx(again, nan_ok=True)
     assert held[1].failed == 2
     (tmp_path / "other.parquet").write_bytes(b"no parquet")

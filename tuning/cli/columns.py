@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from contrasweep.tuning.results.numbers import number_text
+from contrasweep.tuning.results.numbers import cell_text
 
 GAP = "  "
 POINT = " · "
@@ -49,13 +49,9 @@ class Row:
 
 
 def text(value: Any) -> str:
-    """Return the text of a cell: `number_text` for a float, a dash for None."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        # Other programs read it too: no separators of thousands.
-        return number_text(value).replace(",", "")
-    return str(value)
+    """Return the `cell_text` of a cell without separators of thousands: other programs read it too."""
+    shown = cell_text(value)
+    return shown.replace(",", "") if isinstance(value, float) else shown
 
 
 def settings_line(values: Mapping[str, Any]) -> str:

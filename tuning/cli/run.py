@@ -205,9 +205,9 @@ def _configs(
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
-    from contrasweep.tuning.results.best import NOT_BEATEN, beats
-    from contrasweep.tuning.results.columns import SUMMARY_NOTE, summary_columns, unit_note
-    from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names
+    from contrasweep.tuning.results.best import beats, not_beaten_in_words
+    from contrasweep.tuning.results.columns import summary_note
+    from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names, summary_rows
     from contrasweep.tuning.store.layout import ENCODER, encoders_folder
 
     every = done[0].beside(*done[1:])
@@ -227,8 +227,8 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
         remark(f"Nothing was left to train: the store held all {counted(len(every.rows), 'run')}.")
     print_rows(
         f"{every.study}: mean ± sample standard deviation over fresh seeds",
-        [summary_columns(row.encoder, row.scores, names, main) for row in summaries],
-        footer=" ".join(filter(None, [SUMMARY_NOTE, unit_note(names)])),
+        summary_rows(summaries),
+        footer=summary_note(names),
     )
     _print_differences(compared, main)
     for one in done:
@@ -237,7 +237,7 @@ def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     gain = largest_gain(every.rows, main)
     if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
-        warn(f"{NOT_BEATEN} in {main}.")
+        warn(f"{not_beaten_in_words(main)}.")
     for one in done:
         say(f"Encoders: {place_in(results, f'{encoders_folder(one.study)}/*/{ENCODER}')}")
 

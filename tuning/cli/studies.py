@@ -16,7 +16,7 @@ from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment.statuses import OPEN
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
-from contrasweep.tuning.results.best import RULE, best_name, merit
+from contrasweep.tuning.results.best import RULE, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.commands import final_runs_command, resume_hint
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def _below_trials(
         said.append("Scores of interrupted and running trials are those of their last epoch.")
     if not record.is_final:
         said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
-    said += [note for note in [unit_note(record.columns.metrics)] if note]
+    known = (name for row in rows for name, value in row.items() if value is not None)
+    said += [note for note in [unit_note(known)] if note]
     if tables.damaged:
         damaged = "; ".join(f"{file.path} {file.reason}" for file in tables.damaged)
         said.append(f"Left out, damaged: {damaged}")
@@ -213,7 +214,7 @@ def best(
         remark(hint)
     if not first.beats_untrained:
         which = "the best trial" if trial is None else f"trial {trial}"
-        warn(f"{which} does not beat the untrained encoder.")
+        warn(f"{not_beaten_in_words(which)}.")
     if output is not None:
         say(f"Wrote {output}. Next: {final_runs_command([str(output)], results)}")
 

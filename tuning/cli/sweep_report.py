@@ -14,7 +14,7 @@ from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.experiment.statuses import ENDED, counts_in_words
-from contrasweep.tuning.results.best import best_name, rule_in_words
+from contrasweep.tuning.results.best import best_name, not_beaten_in_words, rule_in_words
 from contrasweep.tuning.results.commands import best_command, final_runs_command, show_command
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
         tell(told)
     if not selected[0].beats_untrained:
-        which = "trial that keeps the conditions" if plan.search.keep else "trial"
-        warn(f"no {which} beats the untrained encoder it started from.")
+        which = "the best trial that keeps the conditions" if plan.search.keep else "the best trial"
+        warn(f"{not_beaten_in_words(which)}.")
     if result.counts.get("failed"):
         failures, show = counted(result.counts["failed"], "trial"), show_command(plan.name, plan.results)
         warn(f"{failures} ended with an error (`{show}`):")

@@ -45,7 +45,8 @@ class Condition(BaseModel):
         return beyond if self.holds(value) else max(beyond, sys.float_info.min)
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.comparison} {self.bound:g}"
+        """Return the condition with all digits of its bound: it is a key, and part of printed commands."""
+        return f"{self.metric} {self.comparison} {repr(self.bound).removesuffix('.0')}"
 
 
 def all_hold(conditions: Iterable[Condition], score: Callable[[str], float | None]) -> bool:

@@ -6,7 +6,7 @@ from contrasweep.machine import available_cores, available_gpus
 from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.training.devices import AUTO, check_device_name
+from contrasweep.tuning.training.devices import AUTO, gpus_wanted
 
 CLIENT_SCHEME = "ray://"
 """How the address of a cluster begins that is reached from outside, by Ray's client."""
@@ -204,31 +204,11 @@ def check_counts(concurrency: int | None, cpus: int | None, workers: int | None)
 
 
 def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
-    """Return how many GPUs each worker of a trial takes: one, a part of one, or none to train on the CPU.
-
-    This is the rule of `auto` for commands and for Python alike: a GPU where there is one.
-
-    Args:
-        asked: the device.
-        gpus: the value of `--gpus-per-worker`; None lets the device decide.
-        machine: where trials run; this machine by default.
+    """Return how many GPUs each worker takes on a machine, by `gpus_wanted`; this machine by default.
 
     Raises:
-        InputError: the name is unknown, there is no such device, `gpus` contradicts it, or nothing says
-            whether the nodes that a cluster will start have GPUs.
+        InputError: as `gpus_wanted`.
     """
-    check_device_name(asked)
-    there = available_gpus() if machine is None else machine.gpus
-    to_come = machine is not None and machine.autoscales
-    if asked == "cuda" and not there and not to_come:
-        where = "this machine has no GPU that torch can use" if machine is None else machine.in_words
-        raise InputError(f"--device cuda was asked for; {where}")
-    if (asked == "cpu" and gpus) or (asked == "cuda" and gpus == 0):
-        raise InputError(f"--device {asked} and --gpus-per-worker {gpus:g} exclude each other")
-    if gpus is not None:
-        return gpus
-    if asked == AUTO and to_come and not there:
-        raise InputError(
-            "--autoscale needs --device cpu or cuda: no node has a GPU now, and those that come may have some"
-        )
-    return 1.0 if asked == "cuda" or (there and asked == AUTO) else 0.0
+    if machine is None:
+        return gpus_wanted(asked, gpus, available_gpus())
+    return gpus_wanted(asked, gpus, machine.gpus, machine.in_words, to_come=machine.autoscales)

@@ -154,7 +154,7 @@ def _stored_and_wanted(plan: SweepPlan, record: StudyRecord, name: str, given: A
 
 def _in_words(keep: Sequence[Condition]) -> str:
     """Return conditions as text, in an order that does not depend on that in which they were given."""
-    return ", ".join(sorted(f"{one.metric} {one.comparison} {one.bound!r}" for one in keep))
+    return ", ".join(sorted(map(str, keep)))
 
 
 def _full_names(plan: SweepPlan, given: str) -> str:

@@ -41,8 +41,8 @@ def content_of(workload: Workload, standings: Sequence[Standing]) -> dict[str, A
         "searches": [
             {
                 "search": one.name,
-                "after": {f"{share:g}": _pair(*one.after(share)) for share in SHARES},
-                "rank": _pair(*one.rank()),
+                "after": {f"{share:g}": _pair(one.after(share)) for share in SHARES},
+                "rank": _pair(one.rank()),
                 "trials": one.begun,
                 "finished": one.finished,
             }
@@ -92,5 +92,5 @@ def _with_half(mean: float, half: float) -> str:
     return number_text(mean) if np.isnan(half) else f"{number_text(mean)} ± {half:.2g}"
 
 
-def _pair(mean: float, half: float) -> dict[str, float | None]:
-    return {"mean": None if np.isnan(mean) else mean, "half_interval": None if np.isnan(half) else half}
+def _pair(found: tuple[float, float]) -> dict[str, float]:
+    return dict(zip(("mean", "half_interval"), found, strict=True))

@@ -3,12 +3,12 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
-from contrasweep.names import counted
+from contrasweep.names import counted, with_capital
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import for_epochs, other_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
-from contrasweep.tuning.results.best import NOT_BEATEN
+from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.commands import (
     best_command,
     final_runs_command,
@@ -68,7 +68,8 @@ def _tested(data: StudyData) -> Iterator[str]:
     said = f"On the test split, trial {trial} reaches {_over(by_encoder[encoder])} ({score}){trained}"
     if UNTRAINED in by_encoder:
         untrained = by_encoder[UNTRAINED]
-        said += f", against {_mean(untrained)} before training. {_added(by_encoder[encoder], untrained)}"
+        added = _added(score, by_encoder[encoder], untrained)
+        said += f", against {_mean(untrained)} before training. {added}"
     else:
         said += "."
     yield said
@@ -122,9 +123,8 @@ def _spent(data: StudyData) -> str:
     cost = cost_of(data)
     trials = f"{len(data.trials):,} of {counted(data.planned, 'trial')}"
     epochs = f"{counted(cost.epochs, 'epoch')} of training"
-    return (
-        f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {in_words(cost.wall)} by the clock."
-    )
+    clock = f"{in_words(cost.running)} by the clock without pauses"
+    return f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {clock}."
 
 
 def _scores(data: StudyData) -> Table:
@@ -190,8 +190,8 @@ def _beyond(own: Scores, other: Scores) -> str:
     return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
 
 
-def _added(own: Scores, untrained: Scores) -> str:
-    """Say what training added, seed by seed, and whether that is enough to tell."""
+def _added(score: str, own: Scores, untrained: Scores) -> str:
+    """Say what training added to a score, seed by seed, and whether that is enough to tell."""
     difference = seed_by_seed(own, untrained)
     if difference is None or difference.n < FEW_SEEDS:
         n = 0 if difference is None else difference.n
@@ -200,7 +200,8 @@ def _added(own: Scores, untrained: Scores) -> str:
     between = "the same with each seed"
     if interval is not None:
         between = f"95 % interval, seed by seed: {interval_text(interval)}"
-    if mean <= 0:
-        return f"{NOT_BEATEN.capitalize()}: {cell_text(mean)} ({between})."
-    unsure = ", which may be nothing" if interval is not None and interval[0] <= 0 else ""
+    if not beats(score, mean, 0.0):
+        return f"{with_capital(not_beaten_in_words())}: {cell_text(mean)} ({between})."
+    sure = interval is None or all(beats(score, end, 0.0) for end in interval)
+    unsure = "" if sure else ", which may be nothing"
     return f"Training adds {cell_text(mean)} ({between}){unsure}."

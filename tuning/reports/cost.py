@@ -1,4 +1,4 @@
-"""The cost of a study: time in trials, wall-clock time, and time in which slots stood empty."""
+"""The cost of a study: time in trials, time by the clock, and time in which slots stood empty."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from contrasweep.tuning.durations import Span, covered, in_words
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.study import StudyData
+from contrasweep.tuning.results.trials import attempt_spans
 
 BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS
 
@@ -19,12 +20,12 @@ class Cost:
     """The cost of a study; times in seconds.
 
     Attributes:
-        trials: the time in trials, summed. Of each trial, the last attempt counts, from its start to its end
-            (or to now); the seeds of a trial advance together and count once.
+        trials: the time in trials, summed over all of their attempts (`attempt_spans`); the seeds of a trial
+            advance together and count once.
         train, evaluate: the parts of it that trained, and in probes.
+        running: the time by the clock in which at least one trial ran, which a budget counts.
         wall: the time from the creation of the study to its last sign of life, including pauses between
             drivers.
-        idle: the part of `wall` in which no trial ran: the start of Ray, and pauses.
         slots: the number of trials that may run at once.
         epochs: the number of epochs trained by all trials together; epoch 0 trains nothing.
     """
@@ -32,10 +33,15 @@ class Cost:
     trials: float
     train: float
     evaluate: float
+    running: float
     wall: float
-    idle: float
     slots: int
     epochs: int
+
+    @property
+    def idle(self) -> float:
+        """The part of `wall` in which no trial ran: the start of Ray, and pauses."""
+        return max(0.0, self.wall - self.running)
 
     @property
     def other(self) -> float:
@@ -45,22 +51,23 @@ class Cost:
     @property
     def unused(self) -> float:
         """The time of empty slots while at least one trial ran, summed over the slots."""
-        return max(0.0, self.slots * (self.wall - self.idle) - self.trials)
+        return max(0.0, self.slots * self.running - self.trials)
 
 
 def cost_of(data: StudyData) -> Cost:
     """Return what the study has cost so far."""
-    spans = _spans(data)
-    every = [span for of_one in spans.values() for span in of_one]
-    last = max((end for _, end in every), default=data.record.created)
-    wall = (last - data.record.created).total_seconds()
+    spans = attempt_spans(data.rows, data.epochs, now=data.read_at)
+    by_trial: dict[int, list[Span]] = {}
+    for attempt, span in spans.items():
+        by_trial.setdefault(attempt.trial, []).append(span)
+    last = max((end for _, end in spans.values()), default=data.record.created)
     trained = data.epochs.filter(np.asarray(data.epochs["epoch"].to_numpy()) > 0)
     return Cost(
-        trials=sum(covered(of_one) for of_one in spans.values()),
+        trials=sum(map(covered, by_trial.values())),
         train=_total(data, "train_seconds"),
         evaluate=_total(data, "evaluate_seconds"),
-        wall=max(0.0, wall),
-        idle=max(0.0, wall - covered(every)),
+        running=covered(spans.values()),
+        wall=max(0.0, (last - data.record.created).total_seconds()),
         slots=data.search.at_once,
         epochs=trained.num_rows,
     )
@@ -81,7 +88,12 @@ def cost_table(cost: Cost) -> Table:
         (
             "the whole study",
             f"{in_words(cost.wall)} by the clock",
-            f"at most {counted(cost.slots, 'trial')} at once",
+            "from its creation to its last sign of life, with pauses",
+        ),
+        (
+            "at least one trial running",
+            f"{in_words(cost.running)} by the clock",
+            f"at most {counted(cost.slots, 'trial')} at once; a budget counts this time",
         ),
         ("no trial running", f"{in_words(cost.idle)} by the clock", "starting Ray, and pauses"),
         (
@@ -91,8 +103,8 @@ def cost_table(cost: Cost) -> Table:
         ),
     ]
     note = (
-        "Training and probes are summed over all recorded epochs, a trial's time is that of its last "
-        "attempt: after a resumed death they can differ."
+        "Of a trial that was cut off, the time up to its last stored epoch counts; an epoch that was trained "
+        "again counts once."
     )
     return Table("Cost", ("what", "time", ""), rows, note)
 
@@ -123,19 +135,6 @@ def draw_cost(cost: Cost) -> go.Figure:
         legend={"traceorder": "normal"},
         meta={"alt": f"Time of {each} by the clock: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},
     )
-
-
-def _spans(data: StudyData) -> dict[int, list[Span]]:
-    """Return the times in which the seeds of each trial ran: until now, if a seed still runs.
-
-    A seed that was cut off at an unknown time is left out.
-    """
-    spans: dict[int, list[Span]] = {}
-    for row in data.rows.select(["trial", "status", "started", "finished"]).to_pylist():
-        end = row["finished"] or (data.read_at if row["status"] == "running" else None)
-        if row["started"] is not None and end is not None:
-            spans.setdefault(row["trial"], []).append((row["started"], max(row["started"], end)))
-    return spans
 
 
 def _total(data: StudyData, column: str) -> float:

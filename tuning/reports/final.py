@@ -1,15 +1,21 @@
 """The section on final runs: test scores on fresh seeds, beside those of the untrained encoders."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
 
-from contrasweep.names import counted
+from contrasweep.names import counted, with_capital
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
-from contrasweep.tuning.results.best import NOT_BEATEN, beats
-from contrasweep.tuning.results.columns import difference_note, difference_rows, difference_title, unit_note
+from contrasweep.tuning.results.best import beats, not_beaten_in_words
+from contrasweep.tuning.results.columns import (
+    difference_note,
+    difference_rows,
+    difference_title,
+    summary_note,
+)
 from contrasweep.tuning.results.final_runs import (
     UNTRAINED,
     FinalRuns,
@@ -19,8 +25,8 @@ from contrasweep.tuning.results.final_runs import (
     score_names,
     scores_by_seed,
     summarise_runs,
+    summary_rows,
 )
-from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
 from contrasweep.tuning.statistics import FEW_SEEDS, compare_first
 from contrasweep.tuning.store import StudyRecord, final_name
@@ -64,21 +70,8 @@ def final_section(data: StudyData) -> Section | None:
 
 def _means(rows: Sequence[Mapping[str, Any]], data: StudyData, title: str) -> Table:
     """Return the test scores of each configuration, then of the untrained encoders."""
-    summaries = summarise_runs(rows)
-    names = score_names(summaries)
-    return Table(
-        title,
-        ("encoder", "n", *(f"test {name.replace('_', ' ')}" for name in names)),
-        [
-            (
-                _named(summary.encoder, data),
-                max(score.n for score in summary.scores.values()),
-                *(mean_and_std(summary.scores.get(name)) for name in names),
-            )
-            for summary in summaries
-        ],
-        unit_note(names),
-    )
+    summaries = [replace(one, encoder=_named(one.encoder, data)) for one in summarise_runs(rows)]
+    return Table.of(title, summary_rows(summaries), summary_note(score_names(summaries)))
 
 
 def _others(record: StudyRecord, runs: FinalRuns, data: StudyData) -> Iterator[Table]:
@@ -159,7 +152,7 @@ def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:
     trained, untrained = found
     if min(trained.n, untrained.n) < FEW_SEEDS:
         return f" Too few to tell: {trained.n} trained, {untrained.n} untrained runs."
-    return "" if beats(score, trained.mean, untrained.mean) else f" {NOT_BEATEN.capitalize()}."
+    return "" if beats(score, trained.mean, untrained.mean) else f" {with_capital(not_beaten_in_words())}."
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], score: str) -> go.Figure:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrasweep.names import counted
+from contrasweep.names import counted, with_capital
 from contrasweep.tuning.experiment.conditions import appended
 from contrasweep.tuning.experiment.statuses import ENDED, counts_in_words
 from contrasweep.tuning.methods.metrics import is_cheap
@@ -23,7 +23,7 @@ from contrasweep.tuning.reports.final import final_section
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.reports.reproduce import reproduce_section
-from contrasweep.tuning.results.best import best_name, merit, rule_in_words
+from contrasweep.tuning.results.best import beats, best_name, not_beaten_in_words, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
 from contrasweep.tuning.results.commands import show_command
 from contrasweep.tuning.results.failures import kinds_of_errors
@@ -104,10 +104,10 @@ def _verdict(data: StudyData) -> str:
     said = f"Trial {best.number} is the best of {data.candidates_in_words}: {score}"
     if best.untrained is None or best.score is None:
         said += "; how its encoder scored before training is not known."
-    elif merit(data.metric, best.score) > merit(data.metric, best.untrained):
+    elif beats(data.metric, best.score, best.untrained):
         said += f", against {cell_text(best.untrained)} before training."
     else:
-        said += f". It does not beat the encoder before training ({cell_text(best.untrained)})."
+        said += f". {with_capital(not_beaten_in_words())} ({cell_text(best.untrained)})."
     if n < FEW:
         said += f" Too few to tell how good the search could get: {counted(n, 'trial')} completed."
     seeds = max(len(trial.seeds) for trial in data.trials)

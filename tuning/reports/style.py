@@ -53,15 +53,22 @@ def template(*, dark: bool) -> go.layout.Template:
     )
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers from `low` to `high`, both above 0, for a logarithmic axis: at most six."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for steps in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+def log_ticks(low: float, high: float, most: int = MOST_TICKS) -> list[float]:
+    """Return at most `most` numbers from `low` to `high`, both above 0, for a logarithmic axis.
+
+    They are round; where fewer than two round ones lie there, they are both ends.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        # Read as decimals: 2 * 10.0**-3 is not 0.002.
+        ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
+        # The ends of a range may come from their logarithms, and are inexact.
         inside = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
-        if len(inside) <= MOST_TICKS:
-            return inside
-    return inside[:: -(-len(inside) // MOST_TICKS)]
+        if len(inside) <= most:
+            break
+    if len(inside) < 2:
+        return list(dict.fromkeys((low, high)))
+    return inside[:: -(-len(inside) // most)]
 
 
 def linear_ticks(low: float, high: float) -> list[float]:

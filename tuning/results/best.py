@@ -13,9 +13,6 @@ from contrasweep.tuning.methods.metrics import is_minimised
 RULE = "{extreme} {metric} at the last epoch among completed trials"
 """What best means, wherever a best trial is named; of equal ones, the earliest."""
 
-NOT_BEATEN = "training did not beat the untrained encoder"
-"""The warning where scores are no better than those before training; what follows may say which."""
-
 
 def merit(metric: str, value: float) -> float:
     """Return the merit of a value of `metric`; given a merit, return the value."""
@@ -40,6 +37,11 @@ def best_name(metric: str) -> str:
 def beats(metric: str, score: float, untrained: float | None) -> bool:
     """Return whether a score is better than that of the encoder before training; a missing one is no bar."""
     return untrained is None or merit(metric, score) > merit(metric, untrained)
+
+
+def not_beaten_in_words(where: str = "") -> str:
+    """Say that scores are no better than those before training; `where` names the scores or the trial."""
+    return f"training did not beat the untrained encoder{f' in {where}' if where else ''}"
 
 
 def best_order(trial: int, score: float, metric: str) -> tuple[float, int]:

@@ -103,11 +103,13 @@ def score_interval(score: str, found: Summary) -> tuple[float, float] | None:
     return max(0.0, low), min(1.0, high)
 
 
-SUMMARY_NOTE: Final = (
-    f"Intervals are of the mean (Student's t), from {FEW_SEEDS} seeds on. Each run reads the test "
-    "split once; the untrained encoders have the same seeds."
-)
-"""What stands below a table of `summary_columns`."""
+def summary_note(scores: Iterable[str]) -> str:
+    """Return what stands below a table of `summary_columns` with these scores."""
+    said = (
+        f"Intervals are of the mean (Student's t), from {FEW_SEEDS} seeds on. Each run reads the test "
+        "split once; the untrained encoders have the same seeds."
+    )
+    return f"{said} {unit_note(scores)}".rstrip()
 
 
 def difference_rows(compared: Sequence[Comparison]) -> list[dict[str, Any]]:

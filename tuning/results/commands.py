@@ -84,7 +84,7 @@ def _option(name: str, value: Any) -> Iterator[str]:
                 yield from ("--epochs", text) if path == "epochs" else (option, f"{path}={text}")
         case "keep":
             for one in value:
-                yield from (option, f"{one.metric}{one.comparison}{one.bound!r}")
+                yield from (option, str(one).replace(" ", ""))
         case "warm_start":
             yield from (option, ",".join(value.studies))
         case "budget":

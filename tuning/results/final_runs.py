@@ -9,13 +9,12 @@ from typing import Any
 from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.columns import (
-    SUMMARY_NOTE,
     difference_note,
     difference_rows,
     difference_title,
     summary_columns,
+    summary_note,
     texts,
-    unit_note,
 )
 from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
@@ -68,10 +67,10 @@ class FinalRuns:
         """Return the scores over seeds, and how much better the first encoder is than the others."""
         names, compared = score_names(self.summaries), self.differences
         main = main_score(names) if names else ""
-        rows = [texts(summary_columns(one.encoder, one.scores, names, main)) for one in self.summaries]
+        rows = [texts(row) for row in summary_rows(self.summaries)]
         failed = f"Failed, and not counted: {self.failed} of the runs." if self.failed else ""
         title = f"{self.study}: mean ± sample standard deviation over fresh seeds"
-        shown = html_table(title, rows, SUMMARY_NOTE, unit_note(names), failed)
+        shown = html_table(title, rows, summary_note(names), failed)
         differences = [texts(row) for row in difference_rows(compared)]
         if not differences:
             return shown
@@ -184,6 +183,12 @@ def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | 
 def score_names(summaries: "Sequence[FinalSummary]") -> list[str]:
     """Return the names of the scores of encoders, in their order."""
     return list(dict.fromkeys(name for one in summaries for name in one.scores))
+
+
+def summary_rows(summaries: "Sequence[FinalSummary]") -> list[dict[str, Any]]:
+    """Return the table of encoders as commands, notebooks and pages show it: a row for each encoder."""
+    names = score_names(summaries)
+    return [summary_columns(one.encoder, one.scores, names, main_score(names)) for one in summaries]
 
 
 def main_score(names: Sequence[str]) -> str:

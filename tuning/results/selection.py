@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from contrasweep.names import with_capital
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError, SweepFailed
@@ -26,6 +27,7 @@ from contrasweep.tuning.results.best import (
     best_name,
     best_order,
     merit,
+    not_beaten_in_words,
     pareto_front,
     ranked,
     rule_in_words,
@@ -108,7 +110,7 @@ class SelectedTrials(list[SelectedTrial]):
         first = self[0]
         notes = [f"Trial {first.trial} is the best: {first.rule}." if first.rule else ""]
         if not first.beats_untrained:
-            notes.append("Its score does not beat that of the untrained encoder.")
+            notes.append(f"{with_capital(not_beaten_in_words(f'trial {first.trial}'))}.")
         rows = [texts({**one.columns, **one.values}) for one in self]
         return html_table(f"{first.study}: {best_name(first.metric)}", rows, *notes)
 

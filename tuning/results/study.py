@@ -18,7 +18,7 @@ from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
-from contrasweep.tuning.results.best import beats, best_name, merit
+from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import resume_hint
 from contrasweep.tuning.results.failures import common_error
@@ -152,7 +152,7 @@ class StudyData:
         else:
             best = self.ranked[0]
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
-                yield "The best trial does not beat the untrained encoder."
+                yield f"{with_capital(not_beaten_in_words('the best trial'))}."
             yield ties_in_words(self.record, self.final_scores)
         if len(self.search.metrics) > 1:
             yield (

@@ -5,6 +5,7 @@ Only this module decides a trial's score, and its encoder's score before trainin
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -205,21 +206,33 @@ def _result(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> TrialOutc
 
 
 def time_spent(tables: StudyTables) -> float:
-    """Return the seconds by the clock in which trials of a study ran, over all of their attempts.
+    """Return the seconds by the clock in which trials of a study ran, over all of their attempts."""
+    return covered(attempt_spans(tables.trials, tables.epochs).values())
 
-    The store keeps the row of a trial's last attempt alone. An earlier attempt counts by those of its epochs
-    that no later one repeated: from the start of the first to the end of the last. An attempt whose driver
-    was killed counts up to its last epoch in the store.
+
+def attempt_spans(trials: pa.Table, epochs: pa.Table, now: datetime | None = None) -> dict[Key, Span]:
+    """Return the time in which each attempt of a seed of a trial ran.
+
+    The store keeps the row of the last attempt alone. An earlier attempt counts by those of its epochs that
+    no later one repeated: from the start of the first to the end of the last. An attempt whose driver was
+    killed counts up to its last epoch in the store.
+
+    Args:
+        trials: the rows of a study's trials, as the store returns them.
+        epochs: the rows of its epochs.
+        now: where it is given, running trials count until then; else up to their last epoch.
     """
-    spans = _spans_of_epochs(tables.epochs)
-    for row in tables.trials.select([*Key._fields, "started", "finished"]).to_pylist():
-        began, ended = row.pop("started"), row.pop("finished")
-        key = Key(**row)
-        if ended is None and key in spans:
+    spans = _spans_of_epochs(epochs)
+    for row in trials.select([*Key._fields, "status", "started", "finished"]).to_pylist():
+        key = Key(*(row[name] for name in Key._fields))
+        began, ended = row["started"], row["finished"]
+        if ended is None and row["status"] == "running" and now is not None:
+            ended = now
+        elif ended is None and key in spans:
             _, ended = spans[key]
         if began is not None and ended is not None:
             spans[key] = began, max(began, ended)
-    return covered(spans.values())
+    return spans
 
 
 def _spans_of_epochs(epochs: pa.Table) -> dict[Key, Span]:

@@ -1,6 +1,5 @@
 """The figures of a sensitivity analysis for papers, drawn with matplotlib as PDF and PNG."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrasweep.tuning.reports.matplotlib_figures import check_figure
-from contrasweep.tuning.reports.style import COLOURS, GREY
+from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks
 from contrasweep.tuning.sensitivity.analyse import StudySensitivity
 from contrasweep.tuning.sensitivity.budget import BudgetCurve
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 ENDINGS = (".pdf", ".png")
 COLUMNS = 3
 TICKS = 4
-NEARLY = 1e-9
+"""A panel has room for so many numbers along its axis."""
 
 
 def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
@@ -108,31 +107,9 @@ def _draw_marginal(axes: "Axes", curve: Marginal, colour: str) -> None:
     axes.plot(values, curve.mean, linestyle=":" if curve.thin.all() else "-", **look)
     if curve.axis.is_log:
         axes.set_xscale("log")
-        ticks = log_ticks(min(values), max(values))
+        ticks = log_ticks(min(values), max(values), TICKS)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Return at most `TICKS` round numbers from `low` to `high`, about evenly spaced on a logarithmic axis.
-
-    They are powers of ten. If fewer than two of these lie there, they are 1, 2 and 5 times powers of ten; if
-    fewer than two of those do, both ends.
-    """
-    # The ends of a range come from their logarithms, and are inexact.
-    least, most = low * (1 - NEARLY), high * (1 + NEARLY)
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 2, 5)):
-        # Read as a decimal, because 10.0**-3 * 2 is not 0.002.
-        found = [
-            tick
-            for power in powers
-            for factor in factors
-            if least <= (tick := float(f"{factor}e{power}")) <= most
-        ]
-        if len(found) > 1:
-            return found[:: math.ceil(len(found) / TICKS)]
-    return [low, high]
 
 
 def _importance(figure: "Figure", judged: Sequence[tuple[Stage, Sequence[Importance]]]) -> "Figure":

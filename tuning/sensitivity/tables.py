@@ -1,12 +1,12 @@
 """Every number of a sensitivity analysis as tidy tables: for CSV files, for JSON and for the terminal."""
 
 import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.sensitivity.analyse import Sensitivity
 from contrasweep.tuning.sensitivity.enough import TooFew
@@ -49,31 +49,21 @@ def sensitivity_tables(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -
 
 def write_csv(tables: Mapping[str, Table], folder: Path) -> list[Path]:
     """Write each table into `folder` as NAME.csv, with all digits of its numbers."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, table in tables.items():
-        path = folder / f"{name}.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.columns)
-            writer.writerows(table.rows)
-        paths.append(path)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([table.columns, *table.rows])
+        paths.append(folder / f"{name}.csv")
+        write_whole(paths[-1], text.getvalue())
     return paths
 
 
 def as_records(tables: Mapping[str, Table]) -> dict[str, list[dict[str, object]]]:
-    """Return the tables as lists of records, for JSON: NaN and infinities become None."""
+    """Return the tables as lists of records, for JSON."""
     return {
-        name: [
-            {column: _finite(cell) for column, cell in zip(table.columns, row, strict=True)}
-            for row in table.rows
-        ]
+        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         for name, table in tables.items()
     }
-
-
-def _finite(cell: object) -> object:
-    return None if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
 def too_few(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> Iterator[tuple[str, str, TooFew]]:

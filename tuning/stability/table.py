@@ -260,7 +260,7 @@ def _found_content(one: Found) -> dict[str, Any]:
         "configurations": len(study),
         "failed": study.failed,
         "left_out": study.left_out,
-        "untrained": _plain(study.untrained),
+        "untrained": study.untrained,
         "score": _series(one.score),
         "optimism": _series(one.optimism),
         "beats_untrained": _series(one.beats_untrained),
@@ -270,7 +270,7 @@ def _found_content(one: Found) -> dict[str, Any]:
     }
 
 
-def _variance(parts: Any) -> dict[str, list[float | None]]:
+def _variance(parts: Any) -> dict[str, list[float]]:
     return {name: _numbers(column) for name, column in zip(PARTS, parts.T, strict=True)}
 
 
@@ -282,15 +282,11 @@ def _ranking_content(found: Stability) -> dict[str, Any]:
     return {**{name: _numbers(values) for name, values in named.items()}, **facts}
 
 
-def _series(series: Series | None) -> dict[str, list[float | None]] | None:
+def _series(series: Series | None) -> dict[str, list[float]] | None:
     if series is None:
         return None
     return {name: _numbers(getattr(series, name)) for name in ("value", "low", "high")}
 
 
-def _numbers(values: Sequence[float] | Any) -> list[float | None]:
-    return [_plain(float(value)) for value in values]
-
-
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _numbers(values: Sequence[float] | Any) -> list[float]:
+    return [float(value) for value in values]

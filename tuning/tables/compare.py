@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from contrasweep.search_spaces.tables import Cell
-from contrasweep.tuning.results.best import NOT_BEATEN, beats
+from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.final_runs import UNTRAINED, same_network
 from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
 from contrasweep.tuning.tables.results import TableResults
@@ -88,7 +88,7 @@ def not_beaten(results: TableResults) -> str:
             names = (results.table.row_names.get(row, row) for row in worse)
             rows = "all rows" if len(worse) == len(trained) > 1 else ", ".join(names)
             where.append(f"{own[0].column_name} ({rows})")
-    return f"{NOT_BEATEN} in {', '.join(where)}" if where else ""
+    return not_beaten_in_words(", ".join(where)) if where else ""
 
 
 def difference(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.tables.findings import bullets, findings
 from contrasweep.tuning.tables.heatmap import draw_heatmap, shown_forms
 from contrasweep.tuning.tables.offline import offline_page
@@ -63,7 +64,7 @@ def write_document(docs: Path) -> Path:
     draw_heatmap(stands, folder / FIGURES / MAP)
     for paper in PAPERS:
         write_paper(paper, judged, stands, folder, folder / "notes")
-    (docs / "reproduction.html").write_text(offline_page(stands, judged, lines, said), encoding="utf-8")
+    write_whole(docs / "reproduction.html", offline_page(stands, judged, lines, said))
     parts = [
         HEAD.format(in_short=in_short(stands, lines[-1])),
         _scoreboard(lines, judged),
@@ -75,7 +76,7 @@ def write_document(docs: Path) -> Path:
         HOW,
     ]
     path = docs / "reproduction.md"
-    path.write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
+    write_whole(path, "\n\n".join(part.strip() for part in parts) + "\n")
     return path
 
 

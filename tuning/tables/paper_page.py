@@ -11,6 +11,7 @@ from contrasweep.names import with_capital
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
+from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.tables.figure import draw_table
 from contrasweep.tuning.tables.forest import draw_forest, forest
 from contrasweep.tuning.tables.outdated import changed_settings, with_new_rows
@@ -58,7 +59,7 @@ def write_paper(
         _not_run(paper, {one.results.table.id for one in own}),
     ]
     path = folder / f"{paper}.md"
-    path.write_text("\n\n".join(part.strip() for part in parts) + "\n", encoding="utf-8")
+    write_whole(path, "\n\n".join(part.strip() for part in parts) + "\n")
     return path
 
 
@@ -107,9 +108,8 @@ def _notes_on(path: Path) -> list[str]:
 
 def _write_settings(results: TableResults, folder: Path) -> str:
     """Write all settings behind a form's runs as JSON, and return the file's path beside the page."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{results.name}.json"
-    path.write_text(json.dumps(_settings(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(_settings(results), indent=1, ensure_ascii=False) + "\n")
     return f"{SETTINGS}/{path.name}"
 
 

@@ -43,17 +43,10 @@ def verdict_content(verdict: Verdict) -> dict[str, Any]:
         "p_false": verdict.false,
         "p_true": verdict.true,
         "chance": verdict.chance,
-        "comparisons": [_plain(one) for one in verdict.comparisons],
+        "comparisons": [asdict(one) for one in verdict.comparisons],
         "seeds": verdict.seeds,
         "note": verdict.note,
     }
-
-
-def _plain(one: Judged) -> dict[str, Any]:
-    """Return a comparison as plain data; JSON has no NaN and no infinity."""
-    values = asdict(one)
-    lost = {name for name, value in values.items() if isinstance(value, float) and not math.isfinite(value)}
-    return {name: None if name in lost else value for name, value in values.items()}
 
 
 def _interval(one: Judged) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from torch import Tensor
 
-from contrasweep.tuning.results.best import NOT_BEATEN
+from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.columns import INTERVAL, score_in_words, score_interval
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std
@@ -100,11 +100,15 @@ def said_of(cells: Sequence[Cell]) -> str:
 
 def not_beaten(cells: Sequence[Cell]) -> str:
     """Say in how many cells training did not beat the untrained encoder; empty if it did in all."""
-    worse = [one for one in cells if one.trained[one.score].mean <= one.untrained[one.score].mean]
+    worse = [
+        one
+        for one in cells
+        if not beats(one.score, one.trained[one.score].mean, one.untrained[one.score].mean)
+    ]
     if not worse:
         return ""
     where = f"{len(worse)} of {len(cells)} scores" if len(cells) > 1 else "the score"
-    return f"{NOT_BEATEN} in {where}"
+    return not_beaten_in_words(where)
 
 
 def cells_of(measurements: Iterable[Measurement]) -> list[Cell]:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from contrasweep.names import counted
+from contrasweep.names import counted, with_capital
 from contrasweep.tuning.reports.page import Section, Table
+from contrasweep.tuning.results.best import not_beaten_in_words
 from contrasweep.tuning.results.numbers import cell_text, number_text
 from contrasweep.tuning.sensitivity.analyse import Sensitivity, StudySensitivity
 from contrasweep.tuning.sensitivity.comparison import EqualBudget, MeanRanks
@@ -188,5 +189,5 @@ def _best_line(scores: Floats, untrained: float) -> str:
     best = f"Best score {number_text(scores.max())}"
     if not np.isfinite(untrained):
         return f"{best}."
-    beaten = "" if scores.max() > untrained else ": training did not beat it"
-    return f"{best}; the untrained encoder has {number_text(untrained)}{beaten}."
+    beaten = "" if scores.max() > untrained else f" {with_capital(not_beaten_in_words())}."
+    return f"{best}; the untrained encoder has {number_text(untrained)}.{beaten}"
