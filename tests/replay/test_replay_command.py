@@ -27,7 +27,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_table_and_the_json_have_every_search(file: str) -> None:
-    few = (file, "--seeds", "2", "--full-trials", "3")
+    few = (file, "--seeds", "2", "--full-trials", "3", "--workers", "3")
     code, told = call(*few)
     assert code == 0
     assert "tpe, asha" in told
@@ -37,6 +37,7 @@ def test_the_table_and_the_json_have_every_search(file: str) -> None:
     content = json.loads(done.stdout)["studies"][0]
     assert [one["search"] for one in content["searches"]] == ["random, asha", "random, none"]
     assert content["recorded"] == 60
+    assert all(one["after"]["1"]["mean"] is not None for one in content["searches"])
 
 
 def test_a_study_is_recorded_in_a_file(tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def test_a_sampler_that_cannot_search_the_space_is_refused_at_once(
         (("--schedulers", "asha:grace=9"), "a trial has 9 epochs, so none would be stopped"),
         (("--schedulers", "asha:eta=1"), "eta"),
         (("--seeds", "1"), "seeds"),
+        (("--full-trials", "3"), "--full-trials 3 is fewer than --workers 4"),
         (("--again", "other"), "a recording has its second seeds in it"),
         (("-o", "x.csv"), ".parquet"),
     ],

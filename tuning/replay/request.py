@@ -46,7 +46,7 @@ class Effort:
         seeds: how many times each search runs.
 
     Raises:
-        InputError: a number is too small or too large.
+        InputError: a number is too small or too large, or the budget may end before any trial has.
     """
 
     full_trials: int = 20
@@ -57,6 +57,11 @@ class Effort:
         check_count("full-trials", self.full_trials)
         check_count("workers", self.workers)
         check_count("seeds", self.seeds, least=2)
+        if self.full_trials < self.workers:
+            raise InputError(
+                f"--full-trials {self.full_trials} is fewer than --workers {self.workers}: the budget may "
+                "end before any trial has trained to its last epoch; give at least as many"
+            )
 
 
 def settings_of(samplers: str, schedulers: str) -> tuple[Setting, ...]:
