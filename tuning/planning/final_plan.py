@@ -203,6 +203,7 @@ def _request(
         cpus=resources.cpus,
         workers=resources.workers,
         gpus=resources.gpus,
+        keeps_encoder=True,
     )
 
 
