@@ -16,9 +16,10 @@ from ray.exceptions import RayError
 from contrasweep.names import counted
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
+from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, trial_and_seed
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
 from contrasweep.tuning.planning.seeds import new_trial
+from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings, warning_once
 from contrasweep.tuning.progress.display import OnProgress, following
