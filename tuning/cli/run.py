@@ -32,7 +32,7 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.selected import Selected
@@ -49,7 +49,7 @@ def run(
             autocompletion=complete_studies,
         ),
     ],
-    seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
+    seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = FINAL_SEEDS,
     epochs: Annotated[
         int | None,
         typer.Option(metavar="E", help="Train for E epochs; default: for as many as in the search."),
@@ -241,5 +241,5 @@ def _print_differences(compared: "list[Comparison]", score: str) -> None:
     rows = difference_rows(compared)
     if rows:
         say("")
-        note = difference_note(compared, " --seeds 5 trains only the missing ones.")
+        note = difference_note(compared, f" --seeds {FINAL_SEEDS} trains only the missing ones.")
         print_rows(difference_title(compared, score), rows, footer=note)

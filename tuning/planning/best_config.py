@@ -14,6 +14,7 @@ from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.planning.plugin_changes import lacking_here, plugins_behind, refuse_absent_behind
 from contrasweep.tuning.provenance import same_series
+from contrasweep.tuning.results.commands import train_command
 from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
 from contrasweep.tuning.store import ResultsStore, check_study_name, study_names
 from contrasweep.version import __version__
@@ -84,7 +85,7 @@ def load_best(path: Path, data_root: Path | None = None, results: str | Path | N
     content = read_mapping(path)
     if "method" in content and "experiment" not in content:
         raise InputError(
-            f"{path} is an experiment, not a best configuration: `contrasweep train {path}` trains it"
+            f"{path} is an experiment, not a best configuration: `{train_command(path)}` trains it"
         )
     for key in content:
         if key not in KEYS:

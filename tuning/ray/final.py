@@ -32,7 +32,7 @@ from contrasweep.tuning.ray.cluster import ray_session
 from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
-from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
@@ -52,7 +52,7 @@ POLL = 1.0
 def final_runs(
     selected: Selected | str | Path | Sequence[Selected | str | Path],
     *,
-    seeds: int = 5,
+    seeds: int = FINAL_SEEDS,
     first_seed: int | None = None,
     epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
