@@ -116,6 +116,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--resume"], ["need the study's --name"]),
         (["--resume", "--name", "x"], ["no study 'x'"]),
         (["--resume"], ["--resume and --extend need the study's --name; `contrasweep studies` lists them"]),
+        (["infonce", "--resume", "--results", "mine"], ["`contrasweep studies --results mine` lists them"]),
         (["infonce", "--set", "lam=1", "views.size=32"], ["views.size=32 is a setting"]),
         (["infonce", "--epochs", "0"], ["No --data was given: the sweep uses colour-digits."]),
         (["fair-cclk", "--resume", "--name", "lost"], ["no study 'lost'"]),
@@ -294,6 +295,7 @@ def test_train_from_a_preset_that_is_not_there(run: Run, tmp_path: Path) -> None
 
 def test_train_given_a_method(run: Run) -> None:
     says(run("train", "infonce"), "infonce is a method, which `contrasweep sweep infonce` searches")
+    says(run("train", "mine/infonce"), "which `contrasweep sweep infonce` searches")
 
 
 def test_train_on_a_device_that_is_none(run: Run, tmp_path: Path) -> None:

@@ -18,13 +18,15 @@ def test_one_command_compares_the_methods(tmp_path: Path, capsys: pytest.Capture
     for name in ("both-fair-cclk", "both-infonce"):
         plan = replace(small_plan(tmp_path, trials=1), name=name)
         PlannedStudy(plan).write(scored((0.5, 0.6, 0.7)))
-        done.append(SweepResult(plan, {"completed": 1}))
+        done.append(SweepResult(plan, {"completed": 1, "failed": int(name == "both-infonce")}))
     failed = {"both-cmc": "no trial finished"}
     with pytest.raises(SweepFailed, match="no trial finished"):
         report_methods(GroupResult(tuple(done), failed), "both", str(tmp_path), as_json=False)
     said = capsys.readouterr()
-    told = f"Next: contrasweep run both-fair-cclk both-infonce --seeds 5 --results {tmp_path}"
-    assert told in " ".join((said.out + said.err).split())
+    words = " ".join((said.out + said.err).split())
+    assert f"Next: contrasweep run both-fair-cclk both-infonce --seeds 5 --results {tmp_path}" in words
+    shows = f"`contrasweep show both-infonce --results {tmp_path}`"
+    assert f"Warning: some trials failed; for the errors: {shows}" in words
 
 
 @pytest.mark.parametrize("as_json", [True, False])

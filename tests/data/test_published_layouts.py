@@ -20,7 +20,7 @@ from contrasweep.tuning.methods.metrics import ALWAYS, final_metrics, search_met
 from contrasweep.tuning.objectives.objective import Batch
 from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 QUICK = {"epochs": 1, "batch_size": 64, "probes.max_steps": 2, "validation.fraction": 0.25}
@@ -107,7 +107,7 @@ def test_a_final_run_scores_the_clusters_of_textures(root: Path, monkeypatch: py
     values = {**QUICK, "views.size": 32, "encoder.name": "small-conv", "batch_size": 30}
     e = resolve("cross-entropy", dataset, values, data_root=root)
     data = prepare_data(e, root, torch.device("cpu"))
-    scores = FinalScores(e, root, data, lambda _: None)(list(pretrain(e, data=data))[-1])
+    scores = scores_of_final_run(list(pretrain(e, data=data))[-1], root)
     assert {*ALWAYS, *scores} == {*final_metrics(METHODS["cross-entropy"], dataset_spec(dataset, root))}
     for name in ("unbiased_accuracy", "classifier_unbiased_accuracy", "untrained_unbiased_accuracy"):
         assert 0 <= scores[f"test.{name}"] <= 1

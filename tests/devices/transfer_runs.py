@@ -13,7 +13,7 @@ import torch
 from contrasweep.data import StreamedImages
 from contrasweep.tuning.objectives.prepared import PreparedData, prepare_data
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import pretrain
 from contrasweep.tuning.transfer.embed import embed
 from contrasweep.tuning.transfer.evaluate import evaluate
@@ -50,7 +50,8 @@ def _all_parts(device: torch.device, folder: Path) -> dict[str, Any]:
     *_, last = pretrain(experiment, data=streaming, device=device)
     # Both devices write the same file.
     file = folder / "encoder.safetensors"
-    scores = FinalScores(experiment, None, data, file.write_bytes)(last)
+    scores = scores_of_final_run(last)
+    file.write_bytes(last.encoder_file())
     # The order of the names in a file's header differs from time to time.
     weights = {name: value.tolist() for name, value in safetensors.torch.load_file(file).items()}
     return {"final scores": scores, "encoder": weights, **_commands(file, device)}

@@ -178,7 +178,7 @@ def test_a_study_without_encoders_says_how_to_make_one(export: Command, tmp_path
     PlannedStudy(plan).write(scored())
     refused = export("study-1", "--format", "timm", "-o", "out", "--results", "others")
     assert refused.exit_code == 2
-    assert "`contrasweep run study-1 --results others`" in refused.output
+    assert "`contrasweep run study-1 --seeds 5 --results others`" in refused.output
 
 
 def test_of_a_search_without_final_runs_the_best_kept_encoder_is_taken(

@@ -11,9 +11,10 @@ import pytest
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import best_yaml, config_of
-from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, with_epochs
+from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, with_epochs
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import ResultsStore, open_location, save_study, study_names
 from contrasweep.tuning.store.removal import delete_study

@@ -27,7 +27,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.added_scores import added_scores
 from contrasweep.tuning.training.evaluation import extract_features
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import pretrain
 
 NAME = "class_separation"
@@ -70,7 +70,7 @@ def test_a_final_run_scores_it_on_the_test_split_beside_the_untrained_encoder() 
     data = prepare_data(experiment, None, CPU)
     before, after = list(pretrain(experiment, data=data))
     assert f"val.{NAME}" not in after.metrics
-    scores = FinalScores(experiment, None, data, export=lambda _: None)(after)
+    scores = scores_of_final_run(after)
     test = load_test("digits")
     seen = extract_features(after.objective, test.images, data.spec.view_size)
     assert scores[f"test.{NAME}"] == pytest.approx(separation(seen.double(), test.labels), rel=1e-5)

@@ -9,10 +9,16 @@ from studies import EPOCHS, small_plan
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 from tensorboard.plugins.hparams import metadata
 
+from contrasweep.models import load_encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
+from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.planning.final_plan import plan_final_runs
+from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
+from contrasweep.tuning.ray.final import run_one
+from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
 
 
@@ -65,6 +71,37 @@ def test_who_comes_back_from_the_dead_stops_and_touches_nothing(request_: TrialR
     # An unreadable checkpoint that was left over changes nothing.
     request_.location.write(request_.checkpoint_path, b"torn")
     assert begin().advance() == report
+
+
+def test_a_final_run_that_was_taken_over_leaves_the_encoder_to_the_attempt_that_counts(
+    request_: TrialRequest,
+) -> None:
+    config = BestConfig("small", 0, {}, request_.experiment)
+    plan = plan_final_runs(config, Resources(1), seeds=1, results=request_.location.root)
+    (final,) = plan.requests
+    file = Path(request_.location.root) / encoder_path("small-final", 0, final.experiment.seed)
+
+    def taken_over(epoch: int) -> None:
+        if epoch == EPOCHS - 1:
+            Trial(final, DataCache()).advance()
+
+    with pytest.raises(TrialOvertaken, match="trial 0 was taken over"):
+        run_one(final, taken_over)
+    assert not file.exists()
+    assert run_one(final).finished
+    assert load_encoder(file)
+
+
+def test_a_trial_whose_encoder_has_no_file_has_failed(
+    request_: TrialRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> bytes:
+        raise RuntimeError("two weights share their memory")
+
+    monkeypatch.setattr("contrasweep.tuning.training.pretrain.encoder_file", refuse)
+    trial = Trial(replace(request_, keeps_encoder=True), DataCache())
+    *before, last = (trial.advance().error for _ in range(EPOCHS + 1))
+    assert (set(before), last) == ({None}, "RuntimeError: two weights share their memory")
 
 
 class NoData(DataCache):

@@ -101,7 +101,7 @@ def test_final_runs_are_read_along_and_not_for_themselves(write_study, write_fin
     assert read_study(store, "demo").final_rows == []
     write_final([(0.9, 0.8)])
     assert [row["seed"] for row in read_study(store, "demo").final_rows] == [1]
-    with pytest.raises(InputError, match="contrasweep report demo"):
+    with pytest.raises(InputError, match=f"`contrasweep report demo --results {store.location.uri}` shows"):
         read_study(store, "demo-final")
 
 
@@ -122,7 +122,7 @@ def test_final_runs_of_other_epochs_follow_those_of_the_search(write_study, loca
     names = {path.name for path in write_rows(store, "demo", Path(location.uri) / "rows")}
     assert "demo-4-epochs-final-trials.csv" in names
     assert read_study(store, "demo-6-epochs").final_record is None
-    with pytest.raises(InputError, match="contrasweep report demo`"):
+    with pytest.raises(InputError, match=r"`contrasweep report demo --results .*` shows them"):
         read_study(store, "demo-4-epochs-final")
 
 
@@ -187,5 +187,7 @@ def test_final_runs_of_an_earlier_search_of_the_name_are_left_out(
 
 def test_final_runs_whose_search_is_gone_are_shown_by_another_command(tmp_path) -> None:
     WrittenStudy(tmp_path, make_final_record("gone-final")).write(Run(final={"test.accuracy": 0.5}))
-    with pytest.raises(InputError, match=r"contrasweep show gone-final` shows them, .* gone is gone"):
+    with pytest.raises(
+        InputError, match=r"contrasweep show gone-final --results .*` shows them, .* gone is gone"
+    ):
         read_study(ResultsStore(tmp_path), "gone-final")

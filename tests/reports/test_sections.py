@@ -297,7 +297,8 @@ def test_the_parameters_that_tell_good_trials_from_bad_ones_have_the_rows(write_
     assert names[-3:] == ["width (log)", "word", "val.ridge_accuracy"]
     assert "p4" not in names
     (told,) = (line for line in section.text.split("\n\n") if "without a row" in line)
-    assert set(re.findall(r"p\d", told)) == {f"p{n}" for n in range(5)} - set(names)
+    assert set(re.findall(r"p\d\b", told)) == {f"p{n}" for n in range(5)} - set(names)
+    assert f"`contrasweep sensitivity demo --results {store.location.uri}` says how surely" in told
     under = {a.text for a in figure.layout.annotations if a.y == names.index("width (log)")}
     assert {"0.001", "0.01", "0.1", "1", "10"} <= under
 

@@ -16,7 +16,7 @@ from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training import checkpoint
 from contrasweep.tuning.training.compute import computing, training_steps
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
@@ -227,11 +227,10 @@ def test_all_of_a_run_is_deterministic(
     for name in ("load_test", "build_objective", "scores_on_test"):
         watched(name, f"{training}.final_scores")
     settings, data = experiment(values={"compute.deterministic": True}), small_data("colour-digits")
-    scores = FinalScores(settings, None, data, lambda content: None)
     run = pretrain(settings, data=data)
     while not (record := next(run)).finished:
         assert not torch.are_deterministic_algorithms_enabled()
-    scores(record)
+    scores_of_final_run(record)
     assert not torch.are_deterministic_algorithms_enabled()
     names = {"build_objective", "validation_scores", "load_test", "scores_on_test"}
     assert seen == {(name, True) for name in names}

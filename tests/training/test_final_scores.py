@@ -21,7 +21,7 @@ from contrasweep.tuning.training.evaluation import (
     probe_scores,
     scores_on_test,
 )
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
 
 Make = Callable[..., Experiment]
@@ -39,11 +39,11 @@ def test_scores_of_trained_and_untrained_and_the_encoder_as_a_file(
     monkeypatch.setattr("contrasweep.tuning.training.final_scores.load_test", counted)
     e, data = experiment("infonce"), replace(data, validation=None)
     file = tmp_path / "encoder.safetensors"
-    final = FinalScores(e, None, data, file.write_bytes)
     *_, last = pretrain(e, data=data)
     assert last.device == data.device
     assert reads == []
-    scores = final(last)
+    scores = scores_of_final_run(last)
+    file.write_bytes(last.encoder_file())
     assert reads == [("colour-digits", None, 0)]
     assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("colour-digits"))
     test = load_test("colour-digits")
@@ -61,7 +61,7 @@ def test_without_colour_there_is_no_colour_column(
     experiment: Make, small_data: Callable[[str], PreparedData]
 ) -> None:
     e, data = experiment("infonce", {"probes.kmeans_starts": 2}, "digits"), small_data("digits")
-    scores = FinalScores(e, None, data, lambda _: None)(next(pretrain(e, data=data)))
+    scores = scores_of_final_run(next(pretrain(e, data=data)))
     assert (*ALWAYS, *scores) == final_metrics(METHODS["infonce"], dataset_spec("digits"), e.probes)
     assert scores["test.accuracy"] == scores["test.untrained_accuracy"]
     assert scores["test.cluster_accuracy"] == scores["test.untrained_cluster_accuracy"]

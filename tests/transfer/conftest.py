@@ -9,7 +9,7 @@ import torch
 
 from contrasweep.tuning.objectives.prepared import prepare_data
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import pretrain
 from tests.transfer.final_encoders import DATASET, FinalRun
 
@@ -37,9 +37,9 @@ def final_run(folder: Path, name: str, values: Mapping[str, Any], dataset: str =
     experiment = resolve("supcon", dataset, {**usual, **values})
     data = prepare_data(experiment, None, torch.device("cpu"))
     file = folder / f"{name}.safetensors"
-    final = FinalScores(experiment, None, data, file.write_bytes)
     *_, last = pretrain(experiment, data=data)
-    return FinalRun(experiment.seed, file, final(last))
+    file.write_bytes(last.encoder_file())
+    return FinalRun(experiment.seed, file, scores_of_final_run(last))
 
 
 @pytest.fixture(scope="session")

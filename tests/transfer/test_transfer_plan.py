@@ -78,7 +78,7 @@ def test_a_search_without_final_runs_stands_for_the_encoders_it_has_kept(
 
 def test_a_study_without_encoders_is_refused(results: str) -> None:
     WrittenStudy(results, make_record("other"))
-    with pytest.raises(InputError, match=r"`contrasweep run other --results .*` trains"):
+    with pytest.raises(InputError, match=r"`contrasweep run other --seeds 5 --results .*` trains"):
         encoder_sources(["other"], results)
     with pytest.raises(InputError, match=r"There is no study 'dem' in .* Did you mean 'demo'"):
         encoder_sources(["dem"], results)

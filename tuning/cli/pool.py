@@ -1,6 +1,5 @@
 """`contrasweep pool`: configurations for several methods, paired, for `sweep --enqueue`."""
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,6 +14,7 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, write_whole
 from contrasweep.tuning.limits import check_count, check_seed
+from contrasweep.tuning.results.commands import pool_command, stability_command
 
 HALVES: Final = {"validation.halves": "true", "validation.fraction": "0.3"}
 """One half of the validation split chooses, the other reports; each has 15 % of the images."""
@@ -100,22 +100,10 @@ def pool(
         if different < size:
             remark(f"{method} searches few values: {different} of its {size} configurations are different.")
     say("Next:")
-    for method in methods:
-        say(_sweep(method, data, size, output, [*halves, *(set_ or [])], data_root))
+    fixed_settings = [*halves, *(set_ or [])]
+    studies = {method: f"pool-{method}" for method in methods}
+    for method, study in studies.items():
+        file = output / f"{method}.yaml"
+        say(pool_command(method, data, study, file, size + 1, fixed_settings, data_root))
     if len(methods) > 1:  # of one method there is nothing to compare
-        say(shlex.join(["contrasweep", "stability", *map(_study, methods)]))
-
-
-def _sweep(
-    method: str, data: str, size: int, output: Path, settings: list[str], data_root: Path | None
-) -> str:
-    """Return the command that runs the pool of a method, in a form that `stability` reads."""
-    words = ["contrasweep", "sweep", method, "--data", data, "--trials", str(size + 1)]
-    words += ["--enqueue", str(output / f"{method}.yaml"), "--sampler", "random", "--scheduler", "none"]
-    words += [word for one in settings for word in ("--set", one)]
-    words += [] if data_root is None else ["--data-root", str(data_root)]
-    return shlex.join([*words, "--keep-weights", "0", "--name", _study(method)])
-
-
-def _study(method: str) -> str:
-    return f"pool-{method}"
+        say(stability_command(list(studies.values())))

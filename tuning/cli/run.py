@@ -16,7 +16,6 @@ from contrasweep.tuning.cli.options import (
     Autoscale,
     Concurrency,
     Cpus,
-    DataRoot,
     Device,
     GpusPerWorker,
     OneNode,
@@ -33,11 +32,10 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.commands import YAML, show_command
+from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.planning.best_config import BestConfig
-    from contrasweep.tuning.planning.final_plan import Selected
+    from contrasweep.tuning.planning.selected import Selected
     from contrasweep.tuning.results.final_runs import FinalRuns, FinalSummary
     from contrasweep.tuning.statistics import Comparison
 
@@ -51,7 +49,7 @@ def run(
             autocompletion=complete_studies,
         ),
     ],
-    seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = 5,
+    seeds: Annotated[int, typer.Option(help="Fresh seeds of each configuration.")] = FINAL_SEEDS,
     epochs: Annotated[
         int | None,
         typer.Option(metavar="E", help="Train for E epochs; default: for as many as in the search."),
@@ -72,7 +70,13 @@ def run(
     address: Address = None,
     autoscale: Autoscale = False,
     one_node: OneNode = False,
-    data_root: DataRoot = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the datasets; default: the one of the search, if this machine has it, else "
+            "$CONTRASWEEP_DATA, then the user's cache."
+        ),
+    ] = None,
     results: Results = RESULTS,
     tmp: Tmp = None,
     json: AsJson = False,
@@ -88,6 +92,7 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
+    from contrasweep.tuning.planning.selected import check_source
     from contrasweep.tuning.store import open_location
 
     # All that is known to be wrong is refused here, before torch and Ray are imported.
@@ -96,7 +101,7 @@ def run(
     check_count("epochs", epochs)
     check_count("snapshots", snapshots)
     for source in sources:
-        _check_source(source, top, where or (), results)
+        check_source(source, results, top, where or ())
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
     from contrasweep.tuning.planning.resources import gpus_for
@@ -104,7 +109,7 @@ def run(
     from contrasweep.tuning.training.devices import AUTO
 
     by_study = _by_study(
-        [config for one in sources for config in _configs(one, top, where or (), results, data_root)]
+        [config for one in sources for config in _selected(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     done, machine = [], machine_at(address, autoscale, one_node)
@@ -139,12 +144,14 @@ def _setup(config: "Selected", data_root: Path | None, gpus: float) -> str:
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.setup import setup_in_words
     from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.results.selection import data_root_of
 
     experiment = config.experiment.on_all_training_data()
-    return setup_in_words(experiment, spec_for(experiment, data_root), device_of(gpus))
+    spec = spec_for(experiment, data_root_of(data_root, config.data_root))
+    return setup_in_words(experiment, spec, device_of(gpus))
 
 
-def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
+def _by_study(configs: "Sequence[Selected]") -> "dict[str, list[Selected]]":
     """Return the configurations by study; all must be comparable.
 
     Raises:
@@ -158,7 +165,7 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
             f"final runs are compared on one dataset, given {', '.join(datasets)}; only the options of its "
             "condition may differ"
         )
-    found: dict[str, list[BestConfig]] = {}
+    found: dict[str, list[Selected]] = {}
     for config in configs:
         own = found.setdefault(config.study, [])
         if config.trial in [other.trial for other in own]:
@@ -167,41 +174,17 @@ def _by_study(configs: "list[BestConfig]") -> "dict[str, list[BestConfig]]":
     return found
 
 
-def _check_source(source: str, top: int, where: Sequence[str], results: str) -> None:
-    """Raise InputError, SpaceError or StoreError unless a source is there and the options go with it."""
-    from contrasweep.tuning.planning.best_config import read_mapping
-    from contrasweep.tuning.store import ResultsStore
-
-    check_count("--top", top)
-    if not _is_file(source):
-        ResultsStore(results).study(source)
-    elif top > 1 or where:
-        raise InputError(
-            f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
-        )
-    else:
-        read_mapping(Path(source))
-
-
-def _is_file(source: str) -> bool:
-    return Path(source).suffix in YAML
-
-
-def _configs(
+def _selected(
     source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
-) -> "list[BestConfig]":
-    from contrasweep.tuning.planning.best_config import config_of, load_best
-    from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins
-    from contrasweep.tuning.results.selection import best_trials
-    from contrasweep.tuning.store import ResultsStore
+) -> "Sequence[Selected]":
+    """Return the configurations of a source; say so where a study has fewer than were asked for."""
+    from contrasweep.tuning.planning.selected import selected_of
+    from contrasweep.tuning.results.selection import SelectedTrial
 
-    if _is_file(source):
-        return [load_best(Path(source), data_root)]
-    store = ResultsStore(results)
-    refuse_absent_plugins(store.study(source))
-    selected = best_trials(store, source, top, where)
-    remark_on_fewer(selected, top)
-    return [config_of(trial) for trial in selected]
+    found = selected_of(source, results, data_root, top, where)
+    if trials := [one for one in found if isinstance(one, SelectedTrial)]:
+        remark_on_fewer(trials, top)
+    return found
 
 
 def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
@@ -258,5 +241,5 @@ def _print_differences(compared: "list[Comparison]", score: str) -> None:
     rows = difference_rows(compared)
     if rows:
         say("")
-        note = difference_note(compared, " --seeds 5 trains only the missing ones.")
+        note = difference_note(compared, f" --seeds {FINAL_SEEDS} trains only the missing ones.")
         print_rows(difference_title(compared, score), rows, footer=note)

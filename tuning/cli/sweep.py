@@ -70,6 +70,7 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.results.commands import studies_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -173,7 +174,8 @@ def sweep(
     options = running.given() | given({**place, "device": device, "data_root": data_root})
     if resume or extend is not None:
         methods = methods or _methods_of(name, results)
-        name = _check_resume(methods, name, resume, extend, trials, new=dry_run or preset or bool(enqueue))
+        new = dry_run or preset or bool(enqueue)
+        name = _check_resume(methods, name, results, resume, extend, trials, new)
         stored = _stored(methods, name, results)
         if space is not None:
             held = stored.require_search().given
@@ -344,7 +346,13 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
 
 
 def _check_resume(
-    methods: Sequence[str], name: str | None, resume: bool, extend: int | None, trials: int | None, new: bool
+    methods: Sequence[str],
+    name: str | None,
+    results: str,
+    resume: bool,
+    extend: int | None,
+    trials: int | None,
+    new: bool,
 ) -> str:
     """Return the name that a resumed study needs; `new` says that an option of new studies was given."""
     check_count("extend", extend)
@@ -359,7 +367,7 @@ def _check_resume(
     if name is None:
         one = "--resume and --extend need the study's --name"
         needs = one if len(methods) < 2 else "--resume needs the --name that the studies begin with"
-        raise InputError(f"{needs}; `contrasweep studies` lists them")
+        raise InputError(f"{needs}; `{studies_command(results)}` lists them")
     return name
 
 

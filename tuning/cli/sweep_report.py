@@ -239,8 +239,10 @@ def report_methods(done: "GroupResult", prefix: str, results: str, as_json: bool
             f"{counted(plan.search.seeds, 'seed')} per trial. These are validation scores, "
             "which are optimistic: test them on fresh seeds.",
         )
-        if any(row["failed"] for row in rows):
-            warn("some trials failed; `contrasweep show STUDY` lists the errors.")
+        with_errors = [one.plan.name for one in done.results if one.counts.get("failed")]
+        if with_errors:
+            shows = (f"`{show_command(name, results)}`" for name in with_errors)
+            warn(f"some trials failed; for the errors: {', '.join(shows)}")
         # One command compares them, seed by seed.
         names = [one.plan.name for one in done.results if one.plan.name not in failed]
         say(f"Next: {final_runs_command(names, results)}")

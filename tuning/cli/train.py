@@ -26,6 +26,7 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.errors import InputError, every_fault, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.progress.display import Shown
+from contrasweep.tuning.results.commands import search_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
@@ -210,7 +211,7 @@ def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]
     if not path.exists() and path.name in DECLARED_METHODS:
         raise InputError(
             f"train takes the file of an experiment; {path} is a method, which "
-            f"`contrasweep sweep {path}` searches"
+            f"`{search_command(path.name)}` searches"
         )
     content = read_mapping(path)
     of_best = content.get("experiment")

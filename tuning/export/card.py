@@ -10,6 +10,7 @@ from contrasweep.models.formats.network import RESIZED, SQUARE
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
 from contrasweep.tuning.results.columns import score_in_words, score_interval, unit_note
+from contrasweep.tuning.results.commands import final_runs_command
 from contrasweep.tuning.results.final_runs import main_score
 from contrasweep.tuning.results.numbers import interval_text, mean_and_std, number_text
 from contrasweep.tuning.statistics import FEW_SEEDS, Summary
@@ -95,7 +96,7 @@ def _of_trial(run: Run) -> str:
         [
             f"On the validation split, by which the search chose this trial{_mean_of(run)}, so they are "
             "optimistic. *Untrained* is the same network before training, with the same seed. The "
-            f"test split was not read: `contrasweep run {run.study}` does that on fresh seeds.",
+            f"test split was not read: `{final_runs_command([run.study], None)}` does that on fresh seeds.",
             _table(("score", "this run", "untrained"), rows),
         ]
     )

@@ -14,8 +14,9 @@ from contrasweep.tuning.experiment import Experiment, parse_experiment
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.planning.plugin_changes import lacking_here, plugins_behind, refuse_absent_behind
 from contrasweep.tuning.provenance import same_series
-from contrasweep.tuning.results.selection import SelectedTrial
-from contrasweep.tuning.store import check_study_name
+from contrasweep.tuning.results.commands import train_command
+from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
+from contrasweep.tuning.store import ResultsStore, check_study_name, study_names
 from contrasweep.version import __version__
 
 KEYS = ("contrasweep", "study", "trial", "seeds", "selected", "values", "experiment", "plugins")
@@ -27,7 +28,7 @@ class BestConfig:
     """A configuration for final runs: where it comes from, its searched values, and the whole experiment.
 
     The search ran it on `seeds` consecutive seeds, the first of which is the experiment's. A final run takes
-    other seeds.
+    other seeds. `data_root` is the folder of the datasets where it was searched, if that is known.
     """
 
     study: str
@@ -35,11 +36,19 @@ class BestConfig:
     values: Mapping[str, Scalar]
     experiment: Experiment
     seeds: int = 1
+    data_root: Path | None = None
 
 
 def config_of(selected: SelectedTrial) -> BestConfig:
     """Return the configuration of a selected trial."""
-    return BestConfig(selected.study, selected.trial, selected.values, selected.experiment, selected.seeds)
+    return BestConfig(
+        selected.study,
+        selected.trial,
+        selected.values,
+        selected.experiment,
+        selected.seeds,
+        selected.data_root,
+    )
 
 
 def best_yaml(selected: SelectedTrial, versions: Mapping[str, str]) -> str:
@@ -58,8 +67,13 @@ def best_yaml(selected: SelectedTrial, versions: Mapping[str, str]) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
-    """Read a best.yaml; `data_root` holds datasets whose facts come from their files.
+def load_best(path: Path, data_root: Path | None = None, results: str | Path | None = None) -> BestConfig:
+    """Read a best.yaml.
+
+    Args:
+        path: the file.
+        data_root: the folder of the datasets: the facts of some come from their files.
+        results: a results folder. If the search is stored there, its folder of datasets is the default.
 
     Raises:
         InputError: the file cannot be read, it is not YAML, it has an unknown key or lacks one, it comes from
@@ -71,7 +85,7 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
     content = read_mapping(path)
     if "method" in content and "experiment" not in content:
         raise InputError(
-            f"{path} is an experiment, not a best configuration: `contrasweep train {path}` trains it"
+            f"{path} is an experiment, not a best configuration: `{train_command(path)}` trains it"
         )
     for key in content:
         if key not in KEYS:
@@ -92,17 +106,32 @@ def load_best(path: Path, data_root: Path | None = None) -> BestConfig:
         refuse_absent_behind(experiment, _plugins(content.get("plugins", {})))
     # Files of earlier versions do not state the plug-ins.
     advice = " If a plug-in adds it, install its package." if lacking_here(experiment) else ""
-    with told_to_user(f"{path}: experiment: ", advice):
-        check_experiment(experiment, data_root)
     with told_to_user(f"{path}: "):
         study = check_study_name(str(content["study"]))
+    searched = None if results is None else _data_root_of_search(study, experiment.dataset, results)
+    with told_to_user(f"{path}: experiment: ", advice):
+        check_experiment(experiment, data_root_of(data_root, searched))
     return BestConfig(
         study,
         _whole_number(path, "trial", content["trial"], 0),
         _values(path, content["values"], experiment),
         experiment,
         _whole_number(path, "seeds", content.get("seeds", 1), 1),
+        searched,
     )
+
+
+def _data_root_of_search(study: str, dataset: str, results: str | Path) -> Path | None:
+    """Return the folder of the datasets of a stored search; None where the results folder has no such one."""
+    store = ResultsStore(results)
+    if study not in study_names(store.location):
+        return None
+    record = store.study(study)
+    # A file may come from another machine, where another study had this name.
+    if record.is_final or record.dataset != dataset:
+        return None
+    root = record.require_search().data_root
+    return None if root is None else Path(root)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

@@ -17,17 +17,18 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.ranks import check_batch_size
-from contrasweep.tuning.planning.best_config import BestConfig, load_best
+from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plugin_changes import warn_of_other_code
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
+from contrasweep.tuning.planning.selected import Selected, selected_of
 from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
-from contrasweep.tuning.results.commands import YAML, results_folder
+from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.final_runs import TrialSeed, is_of_earlier_search
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials, data_root_of
+from contrasweep.tuning.results.selection import SelectedTrial, data_root_of
 from contrasweep.tuning.store import (
     FinalRecord,
     Location,
@@ -40,8 +41,6 @@ from contrasweep.tuning.store import (
     save_study,
     study_names,
 )
-
-Selected = BestConfig | SelectedTrial
 
 ANOTHER_NAME: Final = "use another results folder, or change `study` in a best.yaml"
 """What the user of a name that is taken can do."""
@@ -111,13 +110,13 @@ def plan_final_runs(
     check_count("epochs", epochs)
     check_count("snapshots", snapshots)
     named = list(selected) if isinstance(selected, list | tuple) else [selected]
-    found = [_selected(one, results, data_root) for one in named]
+    found = [config for one in named for config in _selected(one, results, data_root)]
     given = [with_epochs(one, epochs) for one in found]
     if not given or len({config.study for config in given}) > 1:
         raise InputError("final runs take configurations of one study")
     trials = [one for one in given if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
-    data_root = data_root_of(data_root, trials[0].data_root if trials else None)
+    data_root = data_root_of(data_root, next((one.data_root for one in given if one.data_root), None))
     for config in given:
         check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)
@@ -136,18 +135,16 @@ def plan_final_runs(
     return FinalPlan(location, record, tuple(requests), data_root)
 
 
-def _selected(given: object, results: str | Path | None, data_root: Path | None) -> Selected:
+def _selected(given: object, results: str | Path | None, data_root: Path | None) -> Sequence[Selected]:
     """Return what was given, what the file holds, or the best trial of the study that was named."""
     if isinstance(given, BestConfig | SelectedTrial):
-        return given
+        return [given]
     if not isinstance(given, str | Path):
         raise InputError(
             "final runs take configurations, as `best_trials` and `load_best` return them, their files, or "
             f"names of studies; given {reprlib.repr(given)}"
         )
-    if Path(given).suffix in YAML:
-        return load_best(Path(given), data_root)
-    return best_trials(ResultsStore(results_folder(results)), str(given))[0]
+    return selected_of(given, results, data_root)
 
 
 def with_epochs(config: Selected, epochs: int | None) -> Selected:
@@ -203,6 +200,7 @@ def _request(
         cpus=resources.cpus,
         workers=resources.workers,
         gpus=resources.gpus,
+        keeps_encoder=True,
     )
 
 

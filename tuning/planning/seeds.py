@@ -18,7 +18,7 @@ from contrasweep.tuning.planning.trial import (
     end_from_outside,
 )
 from contrasweep.tuning.statistics import Summary, summarise
-from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
 
 
 class Follower:
@@ -84,17 +84,13 @@ class Replicates:
         request: TrialRequest,
         data: DataCache,
         *,
+        at_end: AtEnd | None = None,
         clock: Callable[[], float] = time.monotonic,
         ranks: Ranks = ONE,
     ) -> None:
         together = Checkpoints(clock)
         self._requests = request.replicates()
-        self._members = [
-            Trial(one, data, ranks=ranks, checkpoints=together)
-            if ranks.rank == 0
-            else Follower(one, data, ranks)
-            for one in self._requests
-        ]
+        self._members = [_of_one_seed(one, data, ranks, at_end, together) for one in self._requests]
         self._latest = [TrialReport(-1, {}, 0.0)] * len(self._members)
 
     def advance(self) -> TrialReport:
@@ -124,11 +120,28 @@ class Replicates:
         return TrialReport(report.epoch, {}, 0.0, error=error)
 
 
-def new_trial(request: TrialRequest, data: DataCache, ranks: Ranks = ONE) -> Trial | Follower | Replicates:
-    """Return the trial of a request on this rank, whether it has one seed or several."""
+def new_trial(
+    request: TrialRequest, data: DataCache, ranks: Ranks = ONE, at_end: AtEnd | None = None
+) -> Trial | Follower | Replicates:
+    """Return the trial of a request on this rank, whether it has one seed or several.
+
+    `at_end` adds metrics to the result of each seed's last epoch.
+    """
     if request.seeds > 1:
-        return Replicates(request, data, ranks=ranks)
-    return Trial(request, data, ranks=ranks) if ranks.rank == 0 else Follower(request, data, ranks)
+        return Replicates(request, data, ranks=ranks, at_end=at_end)
+    return _of_one_seed(request, data, ranks, at_end)
+
+
+def _of_one_seed(
+    request: TrialRequest,
+    data: DataCache,
+    ranks: Ranks,
+    at_end: AtEnd | None,
+    checkpoints: Checkpoints | None = None,
+) -> Trial | Follower:
+    if ranks.rank:
+        return Follower(request, data, ranks)
+    return Trial(request, data, at_end=at_end, ranks=ranks, checkpoints=checkpoints)
 
 
 def mean_report(reports: Sequence[TrialReport]) -> TrialReport:

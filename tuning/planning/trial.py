@@ -19,7 +19,6 @@ from contrasweep.plugins import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.statuses import ENDED, Status
-from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.planning.checkpoints import Checkpoints
@@ -31,7 +30,7 @@ from contrasweep.tuning.store.schema import METRIC, Phase, cells_under
 from contrasweep.tuning.store.tensorboard import TrialEvents
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
-from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
 
 log = logging.getLogger(__name__)
 
@@ -207,9 +206,9 @@ class DataCache:
 class Trial:
     """A trial in progress: `advance` trains one epoch, writes it, and reports it.
 
-    `at_end`, if given, adds metrics to the result of the last epoch: the scores on the test split of a final
-    run. If several `ranks` train it together, this is the first one; the others are `Follower`s.
-    `checkpoints` are those that it shares with other trials; by default it has its own, by `clock`.
+    `at_end` adds metrics to the result of the last epoch. If several `ranks` train it together, this is the
+    first one; the others are `Follower`s. `checkpoints` are those that it shares with other trials; by
+    default it has its own, by `clock`.
     """
 
     def __init__(
@@ -217,7 +216,7 @@ class Trial:
         request: TrialRequest,
         data: DataCache,
         *,
-        at_end: Callable[[EpochRecord], Mapping[str, float]] | None = None,
+        at_end: AtEnd | None = None,
         clock: Callable[[], float] = time.monotonic,
         ranks: Ranks = ONE,
         checkpoints: Checkpoints | None = None,
@@ -258,6 +257,7 @@ class Trial:
                 self._records = self._begin()
             record = next(self._records)
             added = self._at_end(record) if self._at_end is not None and record.finished else {}
+            encoders = self._encoders(record)
         except (StoreUnavailable, TrialOvertaken, RanksLost):
             raise
         except TrainingDiverged as error:
@@ -273,7 +273,7 @@ class Trial:
         self._epoch = record.epoch
         metrics = {**record.metrics, **added}
         try:
-            self._write(record, metrics, time.perf_counter() - started)
+            self._write(record, metrics, encoders, time.perf_counter() - started)
         except RuntimeError as error:
             # CUDA tells of a fault when it is waited for, such as for a copy of the state.
             refuse_result(error, shared=self._request.shares_gpu)
@@ -322,7 +322,14 @@ class Trial:
         self._checkpoints.begin()
         return pretrain(request.experiment, state, data=data, device=request.device, ranks=self._ranks)
 
-    def _write(self, record: EpochRecord, metrics: Mapping[str, float], seconds: float) -> None:
+    def _write(
+        self,
+        record: EpochRecord,
+        metrics: Mapping[str, float],
+        encoders: Mapping[str, bytes],
+        seconds: float,
+    ) -> None:
+        """Write the rows, the encoders (by path) and the state; a completed trial has its encoder's file."""
         self._writer.add_epoch(
             record.epoch,
             metrics,
@@ -333,7 +340,10 @@ class Trial:
         self._events.scalars(record.epoch, metrics)
         if record.epoch in self._request.flush_at:
             self._writer.flush()
-        self._write_encoder(record)
+        if encoders:
+            self._refuse_overtaken()
+        for path, content in encoders.items():
+            self._request.location.write(path, content)
         if record.finished:
             self._end("completed", metrics)
             return
@@ -348,18 +358,13 @@ class Trial:
             # The checkpoint of a stopped trial is deleted: none may be written after that.
             self._checkpoints.wait()
 
-    def _write_encoder(self, record: EpochRecord) -> None:
-        """Write the encoder of a trial that has trained enough to keep it; a completed trial has its file."""
+    def _encoders(self, record: EpochRecord) -> dict[str, bytes]:
+        """Return the encoder files that are due after an epoch: their contents by path."""
         request = self._request
-        if record.finished and request.keeps_encoder:
-            path = request.encoder_path
-        elif request.snapshots and record.epoch and record.epoch % request.snapshots == 0:
-            path = request.snapshot_path(record.epoch)
-        else:
-            return
-        self._refuse_overtaken()
-        data = self._data.get(request.experiment, request.data_root)
-        request.location.write(path, encoder_file(data.spec, record.objective.encoder, request.experiment))
+        due = [request.encoder_path] if record.finished and request.keeps_encoder else []
+        if request.snapshots and record.epoch and record.epoch % request.snapshots == 0:
+            due.append(request.snapshot_path(record.epoch))
+        return dict.fromkeys(due, record.encoder_file()) if due else {}
 
     def _fail(self, error: str) -> TrialReport:
         if not self._started:

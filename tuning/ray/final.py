@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from ray.exceptions import RayError
 from contrasweep.names import counted
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning.final_plan import FinalPlan, Selected, plan_final_runs, trial_and_seed
-from contrasweep.tuning.planning.gpu_errors import refuse_result
+from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, trial_and_seed
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
-from contrasweep.tuning.planning.seeds import Follower
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.planning.seeds import new_trial
+from contrasweep.tuning.planning.selected import Selected
+from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest, end_from_outside
 from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings, warning_once
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
@@ -31,13 +32,13 @@ from contrasweep.tuning.ray.cluster import ray_session
 from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
-from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.devices import AUTO
-from contrasweep.tuning.training.final_scores import FinalScores
+from contrasweep.tuning.training.final_scores import scores_of_final_run
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ POLL = 1.0
 def final_runs(
     selected: Selected | str | Path | Sequence[Selected | str | Path],
     *,
-    seeds: int = 5,
+    seeds: int = FINAL_SEEDS,
     first_seed: int | None = None,
     epochs: int | None = None,
     elsewhere: Collection[tuple[str, int]] = (),
@@ -188,22 +189,8 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
     Every rank of a group calls this function; the first one tests and writes, and calls `tell`.
     """
     torch.set_num_threads(max(1, int(request.cpus)))
-    cache, ranks = DataCache(device=request.device), group_ranks()
-    experiment = request.experiment
-    try:
-        data = cache.get(experiment, request.data_root)
-    except RuntimeError as error:
-        refuse_result(error, shared=request.shares_gpu)
-        raise
-    path = request.encoder_path
-
-    def export(content: bytes) -> None:
-        request.location.write(path, content)
-
-    scores = FinalScores(experiment, request.data_root, data, export)
-    trial: Trial | Follower = Follower(request, cache, ranks)
-    if ranks.rank == 0:
-        trial = Trial(request, cache, at_end=scores, ranks=ranks)
+    ranks, at_end = group_ranks(), partial(scores_of_final_run, data_root=request.data_root)
+    trial = new_trial(request, DataCache(device=request.device), ranks, at_end)
     report = trial.advance()
     while not report.finished and report.error is None:
         if ranks.rank == 0:

@@ -34,8 +34,9 @@ from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
     RESUMABLE,
+    compact_command,
+    delete_command,
     results_folder,
-    results_option,
     resume_call,
     resume_command,
     show_command,
@@ -296,8 +297,8 @@ def _run(
         try:
             compact(location, plan.name, by_driver=True)
         except StoreUnavailable as error:
-            merge = "`contrasweep compact` merges them"
-            log.warning("The results are whole, but in many files (%s): %s", merge, error)
+            merge = compact_command(plan.name, plan.results)
+            log.warning("The results are whole, but in many files (`%s` merges them): %s", merge, error)
     counts = searcher.counts
     if not counts.get("completed"):
         ended = counts_in_words(counts) or "none ran"
@@ -359,7 +360,7 @@ def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
 def _runs_again(plan: SweepPlan, why: str) -> str:
     """Return what runs the trials of a failed sweep again: with other files of the data, a new study."""
     if DatasetDamaged.__name__ in why:
-        delete = f"contrasweep delete {plan.name}{results_option(plan.results)}"
+        delete = delete_command(plan.name, plan.results)
         return f"begin a new study, because the data is then another (`{delete}` frees the name)"
     again = resume_command([plan.method], plan.name, plan.results)
     return f"`{again} --retry-failed` runs them again"

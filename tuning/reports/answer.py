@@ -1,6 +1,5 @@
 """The head of a report: the result beside its baselines, its uncertainty, its cost, and the next command."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 
 from contrasweep.names import counted, with_capital
@@ -12,8 +11,9 @@ from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.commands import (
     best_command,
     final_runs_command,
-    results_option,
+    report_command,
     resume_command,
+    sensitivity_command,
     show_command,
 )
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
@@ -37,9 +37,8 @@ def answer_section(data: StudyData) -> Section:
 
 def next_commands(data: StudyData) -> list[str]:
     """Return the commands that lead on from where the study stands."""
-    name, where = shlex.quote(data.name), results_option(data.results)
     if data.state == "running":
-        return [f"contrasweep report {name}{where} --watch 10"]
+        return [report_command(data.name, data.results, watch=10)]
     best = best_command(data.name, data.results)
     run = final_runs_command([data.name], data.results, other_epochs(data, data.final_record))
     if data.state == "interrupted":
@@ -50,7 +49,7 @@ def next_commands(data: StudyData) -> list[str]:
     runs = selected_rows(data)
     if len(runs) < FEW_SEEDS or runs[0]["trial"] != data.ranked[0].number:
         return [best, run]
-    return [best, f"contrasweep sensitivity {name}{where}"]
+    return [best, sensitivity_command(data.name, data.results)]
 
 
 def _tested(data: StudyData) -> Iterator[str]:

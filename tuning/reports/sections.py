@@ -25,7 +25,7 @@ from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.reports.reproduce import reproduce_section
 from contrasweep.tuning.results.best import beats, best_name, not_beaten_in_words, rule_in_words
 from contrasweep.tuning.results.collapse import collapsed_trials
-from contrasweep.tuning.results.commands import show_command
+from contrasweep.tuning.results.commands import sensitivity_command, show_command
 from contrasweep.tuning.results.failures import kinds_of_errors
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
@@ -168,9 +168,10 @@ def _parallel(data: StudyData) -> Section | None:
         "Each line is a trial, from one parameter's value to the next, down to its score. A click on a fifth "
         "in the legend hides it. Trials that were stopped early have the score they had then."
     )
+    surely = sensitivity_command(data.name, data.results)
     left_out = (
         f"The rows are the {MOST_ROWS} parameters that tell good trials from bad ones most, each by itself; "
-        f"without a row: {', '.join(found.left_out)}. `contrasweep sensitivity {data.name}` says how surely."
+        f"without a row: {', '.join(found.left_out)}. `{surely}` says how surely."
         if found.left_out
         else ""
     )

@@ -30,7 +30,7 @@ _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
 """The options that are not called like their fields of a search."""
 
 FINAL_SEEDS: Final = 5
-"""How many fresh seeds a suggested command asks for."""
+"""How many fresh seeds final runs take by default, and a suggested command asks for."""
 
 RESUMABLE: Final = "With --resume, the same command goes on (without --preset and --enqueue)"
 """What is said where a study of the name exists."""
@@ -66,12 +66,12 @@ def sweep_command(record: "StudyRecord", own: "Space") -> str | None:
     if search.enqueued or own.difference(record.space):
         return None
     usual = type(search)(trials=search.trials, metric=search.metric, asha_metric=search.metrics[0])
-    words = ["contrasweep", "sweep", record.method, "--data", record.dataset]
+    words = ["sweep", record.method, "--data", record.dataset]
     for name in (one for one in type(search).model_fields if one not in NOT_WRITTEN):
         value = getattr(search, name)
         if name in _ALWAYS or value not in (None, getattr(usual, name)):
             words += _option(name, value)
-    return shlex.join(words)
+    return _command(*words)
 
 
 def _option(name: str, value: Any) -> Iterator[str]:
@@ -111,27 +111,119 @@ def results_option(results: str) -> str:
     return "" if usual else f" --results {shlex.quote(results)}"
 
 
+def _command(*words: str, results: str | Path | None = None, after: Sequence[str] = ()) -> str:
+    """Return a command line; `after` stands behind the results folder, where the command takes one."""
+    where = "" if results is None else results_option(str(results))
+    return " ".join(filter(None, [shlex.join(["contrasweep", *words]) + where, shlex.join(after)]))
+
+
 def best_command(study: str, results: str, file: str = "best.yaml") -> str:
     """Return the command that writes a study's best configuration into a file."""
-    return f"contrasweep best {shlex.quote(study)}{results_option(results)} -o {shlex.quote(file)}"
+    return _command("best", study, results=results, after=["-o", file])
 
 
 def show_command(study: str, results: str) -> str:
     """Return the command that shows the trials or runs of a study, and why the failed ones did."""
-    return f"contrasweep show {shlex.quote(study)}{results_option(results)}"
+    return _command("show", study, results=results)
 
 
-def final_runs_command(selected: Sequence[str], results: str, epochs: int | None = None) -> str:
+def studies_command(results: str) -> str:
+    """Return the command that lists the studies of a results folder."""
+    return _command("studies", results=results)
+
+
+def report_command(study: str, results: str, watch: int | None = None) -> str:
+    """Return the command that writes a study's report, anew every `watch` seconds."""
+    after = [] if watch is None else ["--watch", str(watch)]
+    return _command("report", study, results=results, after=after)
+
+
+def sensitivity_command(study: str, results: str) -> str:
+    """Return the command that tells which of a study's hyperparameters matter."""
+    return _command("sensitivity", study, results=results)
+
+
+def compact_command(study: str, results: str) -> str:
+    """Return the command that merges a study's files."""
+    return _command("compact", study, results=results)
+
+
+def delete_command(study: str, results: str) -> str:
+    """Return the command that removes a study."""
+    return _command("delete", study, results=results)
+
+
+def final_runs_command(selected: Sequence[str], results: str | None, epochs: int | None = None) -> str:
     """Return the command that trains configurations on fresh seeds.
 
     Args:
         selected: names of studies, for the best trial of each, or files of configurations.
-        results: the results folder.
+        results: the results folder; None where the reader may have another one.
         epochs: how long each run trains; None for as long as in the search.
     """
-    words = ["contrasweep", "run", *selected, "--seeds", str(FINAL_SEEDS)]
-    words += [] if epochs is None else ["--epochs", str(epochs)]
-    return shlex.join(words) + results_option(results)
+    longer = [] if epochs is None else ["--epochs", str(epochs)]
+    return _command("run", *selected, "--seeds", str(FINAL_SEEDS), *longer, results=results)
+
+
+def search_command(method: str) -> str:
+    """Return the command that searches a method."""
+    return _command("sweep", method)
+
+
+def spaces_command(method: str) -> str:
+    """Return the command that shows the search space of a method."""
+    return _command("spaces", method)
+
+
+def train_command(file: Path) -> str:
+    """Return the command that trains the experiment of a file."""
+    return _command("train", str(file))
+
+
+def verify_command(claims: str | Path, runs: str | Path) -> str:
+    """Return the command that judges the claims of a file by the runs of another."""
+    return _command("verify", str(claims), str(runs))
+
+
+def table_command(table: str, scale: str, tuned: bool, trials: int | None, seeds: int | None) -> str:
+    """Return the command that runs a table of a paper; None leaves out `--trials` or `--seeds`."""
+    words = [] if scale == "paper" else ["--scale", scale]
+    words += ["--tune"] * tuned
+    words += [] if trials is None else ["--trials", str(trials)]
+    words += [] if seeds is None else ["--seeds", str(seeds)]
+    return _command("table", table, *words)
+
+
+def pool_command(
+    method: str,
+    dataset: str,
+    name: str,
+    file: Path,
+    trials: int,
+    settings: Sequence[str] = (),
+    data_root: Path | None = None,
+) -> str:
+    """Return the command that runs the configurations of a file, in a form that `stability` reads.
+
+    Args:
+        method: what they are configurations of.
+        dataset: its name and options.
+        name: of the study.
+        file: it holds the configurations.
+        trials: how many run, the defaults among them.
+        settings: what is fixed, each as `PATH=VALUE`.
+        data_root: the folder of the datasets, if it is not the usual one.
+    """
+    words = ["--data", dataset, "--trials", str(trials), "--enqueue", str(file)]
+    words += ["--sampler", "random", "--scheduler", "none"]
+    words += [word for one in settings for word in ("--set", one)]
+    words += [] if data_root is None else ["--data-root", str(data_root)]
+    return _command("sweep", method, *words, "--keep-weights", "0", "--name", name)
+
+
+def stability_command(studies: Sequence[str]) -> str:
+    """Return the command that tells how many trials claims about the methods of some studies need."""
+    return _command("stability", *studies)
 
 
 def resume_command(
@@ -152,10 +244,9 @@ def resume_command(
         autoscales: whether the cluster starts nodes for trials that wait.
         one_node: whether the workers of a trial must be on one node.
     """
-    words = ["contrasweep", "sweep", *methods, "--name", name]
     after = ["--resume", *([] if address is None else ["--address", address])]
     after += [*["--autoscale"] * autoscales, *["--one-node"] * one_node]
-    return f"{shlex.join(words)}{results_option(str(results))} {shlex.join(after)}"
+    return _command("sweep", *methods, "--name", name, results=results, after=after)
 
 
 def resume_call(name: str, results: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.best import ranked
-from contrasweep.tuning.results.commands import results_option
+from contrasweep.tuning.results.commands import final_runs_command
 from contrasweep.tuning.results.final_runs import TrialSeed, completed_rows, final_records
 from contrasweep.tuning.store import Location, ResultsStore, study_names
 from contrasweep.tuning.store.filesystem import ONCE
@@ -50,9 +50,10 @@ def runs_with_encoders(store: ResultsStore, given: str) -> tuple[str, Mapping[Tr
         whole = {key: row for key, row in completed_rows(store, searched).items() if key[0] not in failed}
         if found := {key: row for key, row in whole.items() if encoder_path(searched, *key) in there}:
             return searched, found
+    run = final_runs_command([searched], store.location.uri)
     raise InputError(
         f"study {searched} has no encoder: the search has kept none, and there is no completed final run. "
-        f"`contrasweep run {searched}{results_option(store.location.uri)}` trains its best configuration"
+        f"`{run}` trains its best configuration"
     )
 
 

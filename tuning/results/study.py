@@ -20,7 +20,7 @@ from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
 from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.columns import score_columns, texts
-from contrasweep.tuning.results.commands import resume_hint
+from contrasweep.tuning.results.commands import report_command, resume_hint, show_command
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, final_records
 from contrasweep.tuning.results.selection import (
@@ -327,9 +327,10 @@ def read_study(store: ResultsStore, name: str) -> StudyData:
     if record.is_final:
         searched = record.searched_study
         there = searched in study_names(store.location)
-        shown = f"report {searched}" if there else f"show {name}"
+        folder = store.location.uri
+        shown = report_command(searched, folder) if there else show_command(name, folder)
         gone = "" if there else f", because the searched study {searched} is gone"
-        raise InputError(f"study {name} holds final runs; `contrasweep {shown}` shows them{gone}")
+        raise InputError(f"study {name} holds final runs; `{shown}` shows them{gone}")
     read_at, state = datetime.now(UTC), store.state(name)
     finals = final_records(store, name)
     first = finals[0] if finals else None

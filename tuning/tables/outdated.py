@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from contrasweep.tuning.experiment import default_settings, flat_settings
+from contrasweep.tuning.results.commands import spaces_command
 from contrasweep.tuning.tables.collect import search_space
 from contrasweep.tuning.tables.plan import CellPlan, plan_table
 from contrasweep.tuning.tables.results import CellInfo, TableResults
@@ -70,7 +71,7 @@ def _changes_of_search(info: CellInfo, cell: CellPlan) -> Iterator[tuple[str, st
         return
     before, now = info.search.space, search_space(cell).in_words()
     if not before:
-        yield "search space", "of an earlier version", f"that of contrasweep spaces {info.method}"
+        yield "search space", "of an earlier version", f"that of {spaces_command(info.method)}"
         return
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):

@@ -11,6 +11,7 @@ from pathlib import Path
 from contrasweep.search_spaces.claims_file import ClaimsFile, Point, load_claims
 from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
+from contrasweep.tuning.results.commands import verify_command
 from contrasweep.tuning.tables.checks import (
     EXAMPLE,
     STAR,
@@ -66,7 +67,7 @@ def read_own_table(claims: Path, runs: Path) -> OwnTable:
     if claims.suffix in ENDINGS:
         raise InputError(
             f"{claims}: claims are read from a YAML file, and come first: "
-            f"contrasweep verify {runs if runs.suffix not in ENDINGS else 'CLAIMS.yaml'} {claims}"
+            f"{verify_command(runs if runs.suffix not in ENDINGS else 'CLAIMS.yaml', claims)}"
         )
     stated = load_claims(claims)
     tables = {OWN: (), **read_runs(runs)}

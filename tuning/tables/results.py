@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from contrasweep.search_spaces.tables import Scale, Table, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import written_whole
+from contrasweep.tuning.results.commands import table_command
 
 Key = tuple[str, str]
 
@@ -169,14 +170,14 @@ class TableResults:
     @property
     def command(self) -> str:
         """The command that runs this form of the table."""
-        words = ["contrasweep table", self.table.id]
-        words += [f"--scale {self.scale}"] if self.scale != "paper" else []
-        words += ["--tune"] if self.tuned else []
-        words += [f"--trials {self.budgets[0]}"] if len(self.budgets) == 1 else []
-        words += (
-            [f"--seeds {self.seeds}"] if self.seeds not in (0, self.table.run.seeds_at(self.scale)) else []
+        usual = (0, self.table.run.seeds_at(self.scale))
+        return table_command(
+            self.table.id,
+            self.scale,
+            self.tuned,
+            trials=self.budgets[0] if len(self.budgets) == 1 else None,
+            seeds=None if self.seeds in usual else self.seeds,
         )
-        return " ".join(words)
 
     @property
     def _searches(self) -> list[RowSearch]:

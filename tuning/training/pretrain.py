@@ -23,6 +23,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import label_free_views
 from contrasweep.tuning.objectives.batch_norm import synchronise_batch_norm
 from contrasweep.tuning.objectives.batches import Feed, of_one_shape
+from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
@@ -75,7 +76,21 @@ class EpochRecord:
     @property
     def device(self) -> torch.device:
         """Where the run takes place."""
-        return self._run.data.device
+        return self.data.device
+
+    @property
+    def experiment(self) -> Experiment:
+        """The settings of the run."""
+        return self._run.experiment
+
+    @property
+    def data(self) -> Prepared:
+        """The dataset of the run. Where several ranks train it, they score on this data together."""
+        return self._run.data
+
+    def encoder_file(self) -> bytes:
+        """Return the content of the encoder's file (safetensors, with the experiment in its header)."""
+        return encoder_file(self.data.spec, self.objective.encoder, self.experiment)
 
     def checkpoint(self) -> bytes:
         """Return the run's state for `pretrain(resume=...)`; call it before asking for the next record."""
@@ -89,6 +104,9 @@ class EpochRecord:
         run = self._run
         return take_snapshot(run.experiment, self.epoch, self.objective, run.optimizer, run.average)
 
+
+AtEnd = Callable[[EpochRecord], Mapping[str, float]]
+"""Returns more metrics of a run's last record: the scores on the test split of a final run."""
 
 OnStep = Callable[[int, int, int], object]
 """Called with the epoch, the step in it, and the steps of an epoch."""

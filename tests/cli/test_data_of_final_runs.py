@@ -1,0 +1,105 @@
+"""Final runs look for their dataset where the search did: the command as Python, with a study or a file."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import contrasweep.tuning.ray.final as final
+from contrasweep.tuning.cli import app
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.selected import selected_of
+from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
+from contrasweep.tuning.ray.final import final_runs
+from contrasweep.tuning.store import save_study
+from tests.studies import STUDY, PlannedStudy, Run, scored, small_plan, write_run
+
+FILE = "best.yaml"
+
+
+def by_command(source: str, *options: str) -> None:
+    done = CliRunner().invoke(app, ["run", source, "--seeds", "1", "--concurrency", "1", *options])
+    assert done.exit_code == 0, done.output
+
+
+def by_python(source: str) -> None:
+    final_runs(source, seeds=1, concurrency=1, progress=False)
+
+
+@pytest.fixture
+def searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedStudy:
+    """A search whose datasets are in `searched`, and the file of its best trial; we are in their folder."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("searched", "here", "given"):
+        Path(folder).mkdir()
+    monkeypatch.setenv("CONTRASWEEP_DATA", "here")
+    study = PlannedStudy(small_plan(tmp_path / "results", data_root=tmp_path / "searched"))
+    study.write(scored((0.5, 0.6, 0.7)))
+    assert CliRunner().invoke(app, ["best", STUDY, "-o", FILE]).exit_code == 0
+    return study
+
+
+@pytest.fixture
+def looked(searched: PlannedStudy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders of the datasets of the final runs; nothing is trained."""
+    folders: list[str] = []
+
+    def run_one(request: TrialRequest, tell: object = None) -> TrialReport:
+        experiment = request.experiment
+        scores = {name: 0.5 for name in request.study.columns.metrics if name.startswith("test.")}
+        run = Run(request.trial, experiment.seed, request.values, final=scores, phase="final")
+        write_run(request.location, request.study, replace(run, config=experiment.identity()))
+        folders.append("" if request.data_root is None else request.data_root.name)
+        return TrialReport(experiment.epochs, scores, 1.0, finished=True)
+
+    monkeypatch.setattr(final, "run_one", run_one)
+    return folders
+
+
+@pytest.mark.parametrize("source", [STUDY, FILE])
+@pytest.mark.parametrize("run", [by_command, by_python])
+def test_the_folder_of_the_search_is_remembered(
+    run: Callable[[str], None], source: str, looked: list[str]
+) -> None:
+    run(source)
+    assert looked == ["searched"]
+
+
+@pytest.mark.parametrize("source", [STUDY, FILE])
+def test_a_given_folder_wins(source: str, looked: list[str]) -> None:
+    by_command(source, "--data-root", "given")
+    assert looked == ["given"]
+
+
+@pytest.mark.parametrize("change", [{"study": "elsewhere"}, {"dataset": "colour-digits:test_images=50"}])
+def test_a_file_of_a_search_that_is_not_here_takes_the_folder_of_this_shell(
+    change: dict[str, str], looked: list[str]
+) -> None:
+    content = yaml.safe_load(Path(FILE).read_text())
+    changed = content["experiment"] if "dataset" in change else content
+    changed |= change
+    Path(FILE).write_text(yaml.safe_dump(content))
+    by_command(FILE)
+    assert looked == ["here"]
+
+
+def test_a_study_whose_plugin_is_absent_is_refused_in_python_as_by_the_command(
+    searched: PlannedStudy,
+) -> None:
+    versions = {"my-plugin": "1", "my-plugin source": "a", "my-plugin adds": "method mine"}
+    experiment = searched.record.experiment.model_copy(update={"method": "mine"})
+    update = {"method": "mine", "experiment": experiment, "versions": versions}
+    save_study(searched.location, searched.record.model_copy(update=update), replace=True)
+    told = f"study {STUDY}: method 'mine' comes from the plug-in my-plugin 1"
+    with pytest.raises(InputError, match=told):
+        by_python(STUDY)
+    done = CliRunner().invoke(app, ["run", STUDY])
+    assert (done.exit_code, told in " ".join(done.output.split())) == (2, True)
+
+
+def test_a_file_holds_one_configuration(searched: PlannedStudy) -> None:
+    with pytest.raises(InputError, match=f"--top goes with a study; {FILE} holds one configuration"):
+        selected_of(FILE, top=2)
