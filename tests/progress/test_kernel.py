@@ -86,7 +86,7 @@ def kernel(tmp_path: Path) -> Iterator[Kernel]:
 def test_ctrl_c_leaves_a_line_and_a_study_that_goes_on(kernel: Kernel, tmp_path: Path) -> None:
     stopped = kernel.run(SWEEP, seen=lambda text: text.endswith(" left"))
     assert stopped.error["ename"] == "KeyboardInterrupt"
-    kept = "Interrupted. What was finished is kept; resume_sweep('one', 'there') goes on."
+    kept = "Interrupted. What was finished is kept; contrasweep.resume_sweep('one', 'there') goes on."
     assert stopped.error["traceback"] == [kept]
     assert stopped.messages > len(stopped.left) == 1
     assert read_study(ResultsStore(tmp_path / "there"), "one").state == "interrupted"
