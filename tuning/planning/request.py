@@ -233,6 +233,16 @@ def study_of(prefix: str, method: str) -> str:
     return f"{prefix}-{method}"
 
 
+def prefix_of(study: str, method: str) -> str:
+    """Return what the names of a group's studies begin with, from the study of one method."""
+    return study.removesuffix(study_of("", method))
+
+
+def studies_of(name: str, methods: Sequence[str]) -> dict[str, str]:
+    """Return the name of each method's study: `name` itself for one method, else a group's."""
+    return {one: name if len(methods) == 1 else study_of(name, one) for one in methods}
+
+
 def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:
     """Return the space with its ranges cut into `grid_points` levels, if a grid is asked for."""
     if grid_points is None:
