@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from contrasweep.names import counted, names_in
 from contrasweep.tuning.cli.options import (
-    RESULTS,
     Address,
     AsJson,
     Autoscale,
@@ -70,6 +69,7 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan

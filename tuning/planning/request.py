@@ -85,7 +85,7 @@ def check_request(
         check_count(what, count)
     check_count("grid-points", rules.grid_points, least=2, most=MOST_LEVELS)
     if rules.seed is not None:
-        check_seed("seed", rules.seed)
+        check_seed(rules.seed)
     scheduler = check_scheduler(USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler)
     check_sampler(sampler)
     asked = rules.settings()

@@ -187,7 +187,7 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
 
     Every rank of a group calls this function; the first one tests and writes, and calls `tell`.
     """
-    torch.set_num_threads(max(1, int(request.cpus)))
+    torch.set_num_threads(request.cpus)
     cache, ranks = DataCache(device=request.device), group_ranks()
     experiment = request.experiment
     try:

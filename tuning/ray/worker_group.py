@@ -68,7 +68,7 @@ class RankActor:
 
     def begin(self, request: TrialRequest) -> None:
         """Begin a trial."""
-        torch.set_num_threads(max(1, request.cpus))
+        torch.set_num_threads(request.cpus)
         self._trial = self._nowhere or new_trial(request, self._data, self._ranks)
 
     def advance(self) -> TrialReport:

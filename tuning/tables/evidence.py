@@ -80,13 +80,13 @@ def judge_each(statement: Statement, seeds: int) -> list[Judged]:
     return [_judged(one, seeds) for one in comparisons(statement)]
 
 
-def contradicting(statement: Statement, seeds: int, error: float = ERROR) -> list[str]:
+def contradicting(statement: Statement, seeds: int) -> list[str]:
     """Return the comparisons for which the runs contradict a statement, the smallest p value first.
 
     They are those that `against_and_for` counts: after the correction for the parts of an `All`, and of an
     `Either` only if all of its parts are contradicted. Without one, the statement is not contradicted.
     """
-    return [text for _, text in sorted(_contradicting(statement, seeds, error), key=lambda one: one[0])]
+    return [text for _, text in sorted(_contradicting(statement, seeds, ERROR), key=lambda one: one[0])]
 
 
 def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple[float, str]]:
