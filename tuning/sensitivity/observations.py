@@ -48,7 +48,7 @@ ENDINGS: Final[tuple[Ending, ...]] = ("completed", "stopped", "running", "interr
 
 
 @dataclass(frozen=True)
-class Replicates:
+class SeedScores:
     """The scores of completed runs, one entry per (trial, seed)."""
 
     trial: Ints
@@ -103,7 +103,7 @@ class Observations:
     ended: Floats
     untrained: float
     hardware: str
-    replicates: Replicates
+    replicates: SeedScores
     keep: str = ""
 
     @property
@@ -205,7 +205,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         ended=_last_by(row, finished, len(numbers)) - began,
         untrained=_untrained(epochs, record),
         hardware=hardware_of(trials),
-        replicates=Replicates(
+        replicates=SeedScores(
             _ints(kept, "trial"),
             _ints(kept, "seed"),
             merit(record.metric, 1.0) * _floats(kept, metric_column(record.metric)),

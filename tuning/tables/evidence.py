@@ -29,7 +29,7 @@ Finding = Literal["supports", "contradicts", "equal", "undecided"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedComparison:
     """What the runs say about one comparison.
 
     Attributes:
@@ -75,7 +75,7 @@ def join(statement: Statement, test: Callable[[Comparison], tuple[Floats, Floats
     return _any(false), true.max(axis=0)
 
 
-def judge_each(statement: Statement, seeds: int) -> list[Judged]:
+def judge_each(statement: Statement, seeds: int) -> list[JudgedComparison]:
     """Return what the runs, in their first arrangement, say about each comparison."""
     return [_judged(one, seeds) for one in comparisons(statement)]
 
@@ -169,7 +169,7 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     return pseudo.mean(axis=1), error
 
 
-def _judged(comparison: Comparison, seeds: int) -> Judged:
+def _judged(comparison: Comparison, seeds: int) -> JudgedComparison:
     estimates, errors = _estimate(comparison, seeds)
     estimate = float(estimates[0])
     # Both one-sided tests at `ERROR` read this interval.
@@ -183,4 +183,4 @@ def _judged(comparison: Comparison, seeds: int) -> Judged:
         finding = "contradicts"
     elif within is not None and -within <= low and high <= within:
         finding = "equal"
-    return Judged(comparison.text, estimate, low, high, finding)
+    return JudgedComparison(comparison.text, estimate, low, high, finding)
