@@ -80,7 +80,7 @@ def spaces(
 
     if method not in DECLARED_METHODS:
         raise unknown_method(method)
-    chosen = DECLARED_METHODS[method]
+    chosen = DECLARED_METHODS.checked(method)
     space = chosen.search_space()
     if json:
         print_json([_parameter_row(chosen, parameter) for parameter in space.parameters])
