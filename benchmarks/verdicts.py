@@ -30,7 +30,7 @@ from contrasweep.tuning.tables.statements import (
     Quantity,
     Statement,
     arithmetic,
-    compare,
+    compare_sides,
     constant,
     truth,
 )
@@ -66,12 +66,12 @@ def _quantities(means: Floats) -> list[Quantity]:
 def best(means: Floats) -> Statement:
     """State that the first row is above all others."""
     first, *others = _quantities(means)
-    return compare(">", first, Extremum(True, tuple(others)))
+    return compare_sides(">", first, Extremum(True, tuple(others)))
 
 
 def order(means: Floats) -> Statement:
     """State that the rows fall strictly, in their order."""
-    return All(tuple(compare(">", *two) for two in pairwise(_quantities(means))))
+    return All(tuple(compare_sides(">", *two) for two in pairwise(_quantities(means))))
 
 
 def trend(means: Floats) -> Statement:
@@ -86,7 +86,7 @@ def bound(means: Floats) -> Statement:
     """State that the rows lie within two deviations of a run."""
     rows = tuple(_quantities(means))
     spread = arithmetic("-", Extremum(True, rows), Extremum(False, rows))
-    return compare("<=", spread, constant(2 * RUN_DEVIATION))
+    return compare_sides("<=", spread, constant(2 * RUN_DEVIATION))
 
 
 CASES: Mapping[str, Case] = {

@@ -91,8 +91,9 @@ def read_clusterings(
 ) -> Clusterings:
     """Read labels and clusterings from a CSV file with one row for each image.
 
-    Columns called `label_gran_K` hold ready clusters for K attributes. A file without them holds attributes,
-    see `read_attributes`; the columns of the image and of the label are not attributes.
+    Labels are names or numbers. Columns called `label_gran_K` hold ready clusters for K attributes, as whole
+    numbers. A file without them holds attributes, see `read_attributes`; the columns of the image and of the
+    label are not attributes.
 
     Raises:
         ValueError: see `read_attributes`; an image without a label; a damaged file of ready clusters, or one
@@ -107,11 +108,10 @@ def read_clusterings(
                 f"{path} has ready clusters ({READY_PREFIX}K) and no attributes: there is nothing to take as "
                 f"categories or to ignore, given {few_quoted([*categorical, *ignore])}"
             )
-        return _ready(_without_footer(table, path), label_column, path)
-    if "" in label.values:
-        rows = (label.codes == label.values.index("")).nonzero()[0]
-        unlabelled = (column_of(table, image_column, path).texts()[row] for row in rows)
-        raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}: {few_quoted(unlabelled)}")
+        images = _without_footer(table, path)
+        _refuse_unlabelled(images, image_column, label_column, path)
+        return _ready(images, label_column, path)
+    _refuse_unlabelled(table, image_column, label_column, path)
     ignore = (*ignore, label_column)
     attributes = read_attributes(
         path, image_column=image_column, categorical=categorical, ignore=ignore, table=table
@@ -125,6 +125,18 @@ def read_clusterings(
     )
 
 
+def _refuse_unlabelled(
+    table: Mapping[str, TextColumn], image_column: str, label_column: str, path: Path
+) -> None:
+    label = table[label_column]
+    if "" in label.values:
+        rows = (label.codes == label.values.index("")).nonzero()[0]
+        # A file of ready clusters need not name its images.
+        named = table[image_column].texts() if image_column in table else []
+        which = f": {few_quoted(named[row] for row in rows)}" if named else ""
+        raise ValueError(f"{path}: {len(rows):,} images have no {label_column!r}{which}")
+
+
 def _ready(table: Mapping[str, TextColumn], label_column: str, path: Path) -> Clusterings:
     clusters: dict[int, Tensor] = {}
     for name, column in table.items():
@@ -133,15 +145,26 @@ def _ready(table: Mapping[str, TextColumn], label_column: str, path: Path) -> Cl
             if not k.isdecimal() or int(k) < 1:
                 raise ValueError(f"{path}: {name!r} should end in a number of attributes")
             clusters[int(k)] = _numbered(column, name, path)
-    labels = _numbered(column_of(table, label_column, path), label_column, path)
-    return Clusterings(labels, tuple(sorted(clusters)), lambda ks: ((k, clusters[k]) for k in ks))
+    return Clusterings(
+        _labels(table[label_column]), tuple(sorted(clusters)), lambda ks: ((k, clusters[k]) for k in ks)
+    )
+
+
+def _labels(column: TextColumn) -> Tensor:
+    """Number labels: whole numbers in their order, names in the order of their first row."""
+    are_numbers = all(text.isdecimal() for text in column.values)
+    return _in_order(column) if are_numbers else torch.from_numpy(column.codes)
 
 
 def _numbered(column: TextColumn, name: str, path: Path) -> Tensor:
-    """Number the values 0, 1, ... in their order: the numbers in the files have gaps."""
     wrong = [text for text in column.values if not text.isdecimal()]
     if wrong:
         raise ValueError(f"{path}: column {name!r} should hold whole numbers, found {few_quoted(wrong)}")
+    return _in_order(column)
+
+
+def _in_order(column: TextColumn) -> Tensor:
+    """Number whole numbers 0, 1, ... in their order: those in the files have gaps."""
     numbers = [int(text) for text in column.values]
     position = {number: place for place, number in enumerate(sorted(set(numbers)))}
     return torch.tensor([position[number] for number in numbers])[torch.from_numpy(column.codes)]

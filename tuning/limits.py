@@ -43,15 +43,15 @@ def check_watch(seconds: float | None) -> None:
         )
 
 
-def check_seed(what: str, given: int) -> None:
+def check_seed(given: int) -> None:
     """Check a seed that a user gave.
 
     Raises:
         InputError: it is no whole number, above `LARGEST_SEED` or below the negative of it.
     """
-    _refuse_other_kinds(what, given)
+    _refuse_other_kinds("seed", given)
     if abs(given) > LARGEST_SEED:
-        raise InputError(f"{what} must be at most 2^62, given {_shortly(given)}")
+        raise InputError(f"seed must be at most 2^62, given {_shortly(given)}")
 
 
 def _refuse_other_kinds(what: str, given: object) -> None:

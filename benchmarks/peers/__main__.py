@@ -31,7 +31,7 @@ from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.request import usual_scheduler
 from contrasweep.tuning.planning.warm_start import MOST_FIRST
-from contrasweep.tuning.replay.comparison import SHARES, SearchOf, Standing, compare
+from contrasweep.tuning.replay.comparison import SHARES, SearchOf, compare
 from contrasweep.tuning.replay.recording import Recording, read_recording
 from contrasweep.tuning.replay.request import settings_of
 from contrasweep.tuning.replay.searches import searches_of
@@ -118,25 +118,25 @@ def print_peers(
             # With fewer, many workers would share the budget before any trial has trained to its end.
             budget = max(trials, 2 * at_once) * epochs
             found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)
-            for line in _rows(found, budget):
+            setting = Setting(name, at_once, budget, earlier)
+            records = [Record.of(setting, surrogate, one) for one in found]
+            for line in _rows(records):
                 print(f"| {at_once} | {budget} | {line} |", flush=True)
             if kept_in is not None:
-                setting = Setting(name, at_once, budget, earlier)
-                keep(kept_in, [Record.of(setting, surrogate, one) for one in found])
+                keep(kept_in, records)
 
 
-def _rows(found: list[Standing], budget: int) -> list[str]:
-    best_peer = max((one.after(1.0)[0] for one in found if one.name in PEERS), default=math.inf)
+def _rows(records: Sequence[Record]) -> list[str]:
+    best_peer = max((one.score[-1] for one in records if one.search in PEERS), default=math.inf)
     lines = []
-    for one in found:
+    for one in records:
         scores = [one.after(share) for share in SHARES]
-        share = one.share_to_reach(best_peer)
-        rank, half = one.rank()
+        epochs = one.epochs_to_reach(best_peer)
         cells = [
-            one.name,
+            one.search,
             *(f"{100 * mean:.1f} ± {100 * half:.1f}" for mean, half in scores),
-            f"{rank:.2f} ({rank - half:.2f} to {rank + half:.2f})",
-            "not reached" if share is None else f"{share * budget:.0f}",
+            f"{one.rank:.2f} ({one.rank - one.rank_half:.2f} to {one.rank + one.rank_half:.2f})",
+            "not reached" if epochs is None else f"{epochs:.0f}",
         ]
         lines.append(" | ".join(cells))
     return lines

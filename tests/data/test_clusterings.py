@@ -55,6 +55,19 @@ def test_ready_clusters_are_read_without_the_line_of_counts(file: Path) -> None:
     assert found.ranked == ()
 
 
+def test_labels_of_ready_clusters_may_be_names(file: Path) -> None:
+    rows = (
+        _READY.replace("a.jpg,0", "a.jpg,boot").replace("d.jpg,1", "d.jpg,shoe").replace("jpg,2", "jpg,boat")
+    )
+    file.write_text(rows)
+    found = read_clusterings(file)
+    assert found.labels.tolist() == [0, 1, 1, 2]
+    assert _clusters(found)[2] == [0, 0, 1, 1]
+    file.write_text(rows.replace(",path,", ",file,").replace("b.jpg,boat", "b.jpg,"))
+    with pytest.raises(ValueError, match=r"1 images have no 'class'$"):
+        read_clusterings(file)
+
+
 def test_a_file_without_a_line_of_counts_is_read_whole(file: Path) -> None:
     file.write_text("".join(_READY.splitlines(keepends=True)[:-1]))
     assert _clusters(read_clusterings(file))[2] == [0, 0, 1, 1]
@@ -70,7 +83,7 @@ def test_lost_lines_show_in_the_counts(file: Path) -> None:
     ("before", "after", "message"),
     [
         ("3,b.jpg,2,4,0", "3,b.jpg,2,four,0", "'label_gran_10' should hold whole numbers, found 'four'"),
-        ("3,b.jpg,2,4,0", "3,b.jpg,,4,0", "'class' should hold whole numbers, found ''"),
+        ("3,b.jpg,2,4,0", "3,b.jpg,,4,0", r"1 images have no 'class': 'b\.jpg'"),
         ("label_gran_2", "label_gran_x", "'label_gran_x' should end in a number"),
         ("class", "klass", r"unknown column 'class'\. Did you mean 'klass'\?"),
     ],

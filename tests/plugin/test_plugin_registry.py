@@ -245,6 +245,18 @@ def test_commands_go_on_without_it(bring: Bring, monkeypatch: pytest.MonkeyPatch
     assert "'mine' of the distribution my-plugin cannot be used" in asked.stderr
 
 
+def test_a_space_is_shown_of_no_method_whose_name_two_have(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = bring("METHOD = method('infonce')", {"infonce": "my_plugin:METHOD"})
+    monkeypatch.setattr("contrasweep.tuning.methods.registry.METHODS", taken)
+    monkeypatch.setattr("contrasweep.tuning.methods.METHODS", taken, raising=False)
+    asked = CliRunner().invoke(app, ["spaces", "infonce"])
+    assert asked.exit_code == 2
+    assert "'infonce' of the distribution my-plugin cannot be used" in asked.stderr
+    assert CliRunner().invoke(app, ["spaces", "supcon"]).exit_code == 0
+
+
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The plug-in of the documentation."""

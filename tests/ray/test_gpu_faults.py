@@ -23,7 +23,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.resources import Machine, Resources
 from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.trial import DataCache, TrialRequest
-from contrasweep.tuning.ray.alone import alone, alone_if_gpu_was_full
+from contrasweep.tuning.ray.alone import alone_if_gpu_was_full, request_alone
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.search import study
@@ -171,7 +171,7 @@ def test_memory_that_runs_out_alone_is_the_failure_of_the_configuration(
 def test_how_much_leaves_no_room_for_others(
     request_: TrialRequest, workers: int, gpus: float, there: float, share: float
 ) -> None:
-    shared = alone(replace(request_, workers=workers, gpus=gpus), there)
+    shared = request_alone(replace(request_, workers=workers, gpus=gpus), there)
     assert (shared.gpus, shared.alone, shared.shares_gpu) == (share, True, False)
 
 

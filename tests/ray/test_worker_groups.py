@@ -19,7 +19,7 @@ from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.final import final_runs
-from contrasweep.tuning.ray.trainer import cause_of, reason_of
+from contrasweep.tuning.ray.trainer import cause_of, error_in_one_line
 from contrasweep.tuning.ray.worker_group import _most_telling
 from contrasweep.tuning.store import ResultsStore, StoreUnavailable
 
@@ -187,7 +187,7 @@ def test_a_final_run_of_two_workers_is_that_of_one(ended: tuple[Path, str], tmp_
 def test_a_group_fails_of_the_worker_that_says_most(failures: dict[int, Exception], reason: str) -> None:
     wrapped = {rank: UserExceptionWithTraceback(error, "trace") for rank, error in failures.items()}
     told: Exception = WorkerGroupError("told", wrapped) if failures else ValueError("of the owner")
-    assert reason_of(cause_of(RayTaskError("fit", "trace", told))) == reason
+    assert error_in_one_line(cause_of(RayTaskError("fit", "trace", told))) == reason
 
 
 def of_rank(error: Exception) -> RayTaskError:

@@ -23,7 +23,7 @@ from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.figures import draw_progress, front_of
 from contrasweep.tuning.reports.style import BREAKS
-from contrasweep.tuning.results.selection import best_completed, best_trials, final_scores, front_trials
+from contrasweep.tuning.results.selection import best_completed, best_trials, final_scores, front_among
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.results.violations import violations
@@ -156,7 +156,7 @@ def test_more_conditions_may_be_given_for_a_selection(tmp_path: Path) -> None:
 
 def test_the_front_has_trials_that_keep_the_condition(tmp_path: Path) -> None:
     study = written(tmp_path, metric="accuracy,colour_mse")
-    assert front_trials(study.store, STUDY) == {0, 2}
+    assert front_among(study.store.trials(STUDY), study.store.study(STUDY)) == {0, 2}
     front = front_of(read_study(study.store, STUDY))
     assert front is not None
     assert [one.trial for one in front.members] == [0, 2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_trials, trial_of_number
+from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_among, trial_of_number
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
@@ -202,7 +202,7 @@ def test_of_several_metrics_the_front_comes_first(tmp_path: Path) -> None:
     whole = best_trials(study.store, STUDY, None)
     assert [(one.trial, one.on_front) for one in whole] == [(1, True), (0, True), (3, True)]
     assert [one.trial for one in best_trials(study.store, STUDY, 4)] == [1, 0, 3, 2]
-    assert front_trials(study.store, STUDY) == {0, 1, 3}
+    assert front_among(study.store.trials(STUDY), study.store.study(STUDY)) == {0, 1, 3}
     assert "the Pareto front of val.accuracy, val.colour_mse" in whole[0].rule
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.search.axes import axes_of, default_row, draw_codes, strata_of
-from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.statistics import Floats
 
 Objective = Callable[[Mapping[str, Floats]], Floats]
@@ -69,7 +69,7 @@ def observed(
         ended=2.0 * np.arange(1, trials + 1),
         untrained=float(score.min()),
         hardware="here (cpu, 1 cores and 0 GPUs a trial)",
-        replicates=Replicates(
+        replicates=SeedScores(
             np.repeat(np.arange(trials), seeds), np.tile(np.arange(seeds), trials), runs.ravel()
         ),
     )

@@ -171,6 +171,14 @@ def test_a_configuration_that_ran_again_counts_once() -> None:
     assert other.repeats == 0, "scores that differ are those of other runs"
 
 
+def test_a_configuration_that_differs_in_late_digits_counts_once() -> None:
+    """Values that passed through a file may differ by their last digits, as for second seeds."""
+    one = observed(space_of(a={"uniform": [0.0, 1.0], "default": 0.5}), lambda x: x["a"], 8)
+    codes = np.repeat([[0.1], [0.2], [0.3], [0.4]], 2, axis=0) * np.tile([[1.0], [1 + 1e-13]], (4, 1))
+    score = np.repeat(np.arange(4.0), 2)
+    assert replace(one, codes=codes, score=score, curve=np.full_like(one.curve, np.nan)).repeats == 4
+
+
 def test_a_study_without_searched_parameters_makes_a_page() -> None:
     one = observed(space_of(), lambda x: np.zeros(1), 30, noise=0.1, seeds=3)
     assert "Seed noise" in page_of(analyse_observations([one]))

@@ -30,7 +30,7 @@ from contrasweep.tuning.sensitivity.comparison import (
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
 from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
-from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
 
@@ -187,7 +187,7 @@ def test_fidelity_needs_ten_completed_trials() -> None:
 def test_variance_components_by_hand() -> None:
     # Means 1, 3, 5, 7, 9 with seeds at +-1: within 10 / 5, between 80 / 4, two seeds: (20 - 2) / 2.
     score = np.repeat([1.0, 3.0, 5.0, 7.0, 9.0], 2) + np.tile([-1.0, 1.0], 5)
-    runs = Replicates(np.repeat(np.arange(5), 2), np.tile([0, 1], 5), score)
+    runs = SeedScores(np.repeat(np.arange(5), 2), np.tile([0, 1], 5), score)
     found = seed_noise(replace(study(5), replicates=runs))
     assert isinstance(found, SeedNoise)
     assert found.seed_std == pytest.approx(2**0.5)
@@ -308,7 +308,7 @@ def test_runs_are_paired_by_their_seeds() -> None:
     def final(name: str, level: float, seeds: range) -> Observations:
         one = study(2, study=name)
         count = len(seeds)
-        runs = Replicates(np.zeros(count, dtype=int), np.array(seeds), level + 0.01 * np.arange(count))
+        runs = SeedScores(np.zeros(count, dtype=int), np.array(seeds), level + 0.01 * np.arange(count))
         return replace(one, replicates=runs)
 
     tests = seed_tests([final("good", 0.8, range(8)), final("bad", 0.7, range(2, 10))])
@@ -326,7 +326,7 @@ def test_the_best_of_several_trials_is_not_tested_with_the_scores_that_selected_
     rng = np.random.default_rng(0)
 
     def noise(name: str, trials: int) -> Observations:
-        runs = Replicates(
+        runs = SeedScores(
             np.repeat(np.arange(trials), 8), np.tile(np.arange(8), trials), rng.normal(size=8 * trials)
         )
         return replace(study(2, study=name), replicates=runs)

@@ -14,7 +14,7 @@ from contrasweep.tuning.tables.statements import (
     Quantity,
     Statement,
     arithmetic,
-    compare,
+    compare_sides,
     constant,
 )
 
@@ -35,30 +35,30 @@ def simulated(means: Sequence[float], seeds: int, noise: str = "normal") -> list
 
 
 def pair(rows: Sequence[Quantity]) -> Statement:
-    return compare(">", rows[0], rows[1])
+    return compare_sides(">", rows[0], rows[1])
 
 
 def best(rows: Sequence[Quantity]) -> Statement:
-    return compare(">", rows[0], Extremum(True, tuple(rows[1:])))
+    return compare_sides(">", rows[0], Extremum(True, tuple(rows[1:])))
 
 
 def order(rows: Sequence[Quantity]) -> Statement:
-    return All(tuple(compare(">", *two) for two in pairwise(rows)))
+    return All(tuple(compare_sides(">", *two) for two in pairwise(rows)))
 
 
 def trend(rows: Sequence[Quantity]) -> Statement:
-    steps = [compare("<=", *two) for two in pairwise(rows)]
-    return All((*steps, compare("<", rows[0], rows[-1])))
+    steps = [compare_sides("<=", *two) for two in pairwise(rows)]
+    return All((*steps, compare_sides("<", rows[0], rows[-1])))
 
 
 def one_of_them(rows: Sequence[Quantity]) -> Statement:
-    return compare(">", Extremum(True, tuple(rows[1:])), rows[0])
+    return compare_sides(">", Extremum(True, tuple(rows[1:])), rows[0])
 
 
 def within(bound: float) -> Callable[[Sequence[Quantity]], Statement]:
     def spread(rows: Sequence[Quantity]) -> Statement:
         gap = arithmetic("-", Extremum(True, tuple(rows)), Extremum(False, tuple(rows)))
-        return compare("<=", gap, constant(bound))
+        return compare_sides("<=", gap, constant(bound))
 
     return spread
 
@@ -102,7 +102,7 @@ def test_the_jackknife_of_a_difference_is_the_paired_test() -> None:
 
     one, other = np.array([3.0, 5.0, 4.0, 8.0, 6.0]), np.array([2.0, 5.5, 3.0, 6.0, 4.0])
     weights = leave_one_out(5)
-    statement = compare(">", Quantity("a", weights @ one), Quantity("b", weights @ other))
+    statement = compare_sides(">", Quantity("a", weights @ one), Quantity("b", weights @ other))
     false, true = against_and_for(statement, 5)
     expected = stats.ttest_rel(one, other, alternative="greater").pvalue
     assert false[0] == pytest.approx(expected)
@@ -126,21 +126,21 @@ def test_a_comparison_is_found_true_false_equal_or_open(
 ) -> None:
     weights = leave_one_out(5)
     one = Quantity("a", weights @ np.array(gaps) + 50.0, margin=margin)
-    (found,) = judge_each(compare(">", one, Quantity("b", np.full(6, 50.0), margin=margin)), 5)
+    (found,) = judge_each(compare_sides(">", one, Quantity("b", np.full(6, 50.0), margin=margin)), 5)
     assert found.finding == finding
     assert found.margin == pytest.approx(np.mean(gaps))
     assert found.text == "a > b"
 
 
 def test_what_has_no_value_is_neither_supported_nor_contradicted() -> None:
-    false, true = against_and_for(compare(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
+    false, true = against_and_for(compare_sides(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
     assert (false.tolist(), true.tolist()) == ([1.0], [1.0])
 
 
 def test_a_comparison_that_admits_equality_is_true_of_equal_rows_without_spread() -> None:
     same = Quantity("a", np.ones(6)), Quantity("b", np.ones(6))
-    assert against_and_for(compare(">=", *same), 5)[0].tolist() == [0.0]
-    assert against_and_for(compare(">", *same), 5)[0].tolist() == [1.0]
+    assert against_and_for(compare_sides(">=", *same), 5)[0].tolist() == [0.0]
+    assert against_and_for(compare_sides(">", *same), 5)[0].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("cells", [1, 6, 20])

@@ -10,21 +10,21 @@ import pytest
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.tables.findings import bullets, findings
-from contrasweep.tuning.tables.forest import draw_forest, forest
+from contrasweep.tuning.tables.forest_plot import draw_forest, forest
 from contrasweep.tuning.tables.heatmap import LOOKS, cell_of, draw_heatmap, shown_forms
 from contrasweep.tuning.tables.offline import offline_page
 from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 from contrasweep.tuning.tables.scoreboard import HEADINGS, scoreboard, scoreboard_rows
-from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Standing, standings
+from contrasweep.tuning.tables.standings import OUTCOMES, JudgedForm, Standing, standings
 from contrasweep.tuning.tables.summary import in_short, older_runs
-from contrasweep.tuning.tables.verdict import Status, judge_all
+from contrasweep.tuning.tables.verdict import VerdictStatus, judge_all
 
 BEATS = "FairCCLK beats InfoNCE on both metrics."
 SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
 Rows = Mapping[str, float]
 
 
-def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: object) -> Judged:
+def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: object) -> JudgedForm:
     """Return runs of CCL-K's Table 3: a row has the same mean in both metrics, and all have one spread."""
     values = [
         RunValue(row, column, seed + 1, mean + SPREAD[seed], untrained=untrained)
@@ -33,7 +33,7 @@ def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: objec
         for seed in range(seeds)
     ]
     results = replace(TableResults(load_table("cclk-t3"), "paper", False, seeds, tuple(values)), **form)
-    return Judged(results, tuple(judge_all(results)))
+    return JudgedForm(results, tuple(judge_all(results)))
 
 
 def claim(stands: Sequence[Standing], text: str = BEATS) -> Standing:
@@ -76,7 +76,7 @@ def test_columns_that_repeat_others_under_other_settings_decide_no_claim() -> No
         replace(value, column="acc_moving") for value in own.results.values if value.column == "acc"
     )
     results = replace(own.results, values=moving)
-    stand = claim(standings([Judged(results, tuple(judge_all(results)))]))
+    stand = claim(standings([JudgedForm(results, tuple(judge_all(results)))]))
     found = stand.found["paper's, repeated"].verdict
     assert (found.status, found.note) == ("holds", "without MSE")
     assert stand.outcome == "elsewhere"
@@ -114,7 +114,7 @@ def test_printed_values_are_counted_in_our_interval_and_in_the_untrained_encoder
 
 
 def test_each_verdict_has_a_look_and_each_outcome_a_meaning() -> None:
-    assert set(LOOKS) == set(get_args(Status))
+    assert set(LOOKS) == set(get_args(VerdictStatus))
     assert len({(look.sign, look.fill) for look in LOOKS.values()}) == len(LOOKS)
     assert all(OUTCOMES.values())
 

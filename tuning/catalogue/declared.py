@@ -70,6 +70,16 @@ class Declared(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._own()) + len(self._others)
 
+    def checked(self, name: str) -> T:
+        """Return an object as `[]` does, but none of ours whose name a plug-in has too.
+
+        To find that out, Python reads a file of every installed distribution.
+
+        Raises:
+            PluginError: both have the name, so that the registry, and every run, refuses it.
+        """
+        return self._declare(self._registry()[name]) if name in plugin_names(self._kind) else self[name]
+
     def items(self) -> ItemsView[str, T]:
         """Return the objects that can be used, with their names."""
         return self._usable().items()
@@ -193,7 +203,7 @@ def _samplers() -> Mapping[str, DeclaredSampler]:
     return {name: DeclaredSampler(name, **content) for name, content in _content()["samplers"].items()}
 
 
-DECLARED_METHODS: Mapping[str, Declaration] = Declared("method", _methods, _registered_methods, _same)
+DECLARED_METHODS: Declared[Declaration] = Declared("method", _methods, _registered_methods, _same)
 DECLARED_DATASETS: Mapping[str, DeclaredDataset] = Declared(
     "dataset", _datasets, _registered_datasets, _declared_dataset
 )

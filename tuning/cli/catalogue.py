@@ -9,8 +9,9 @@ from rich.text import Text
 
 from contrasweep.tuning.cli.columns import text
 from contrasweep.tuning.cli.completion import complete_datasets, complete_methods, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Results
+from contrasweep.tuning.cli.options import AsJson, DataRoot, Results
 from contrasweep.tuning.cli.rendering import print_entries, print_json, source_line, tell
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.data.facts import DatasetFacts
@@ -79,7 +80,7 @@ def spaces(
 
     if method not in DECLARED_METHODS:
         raise unknown_method(method)
-    chosen = DECLARED_METHODS[method]
+    chosen = DECLARED_METHODS.checked(method)
     space = chosen.search_space()
     if json:
         print_json([_parameter_row(chosen, parameter) for parameter in space.parameters])

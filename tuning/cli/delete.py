@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, Results
+from contrasweep.tuning.cli.options import Results
 from contrasweep.tuning.cli.rendering import print_rows, remark, say
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.store import ResultsStore

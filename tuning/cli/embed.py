@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Device, MapMethod, Results
+from contrasweep.tuning.cli.options import AsJson, DataRoot, Device, MapMethod, Results
 from contrasweep.tuning.cli.rendering import print_json, remark, say
+from contrasweep.tuning.results.commands import RESULTS
 
 
 def embed(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, DataRoot, Device, Results
+from contrasweep.tuning.cli.options import AsJson, DataRoot, Device, Results
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.files import check_file
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.transfer.evaluate import Transfer

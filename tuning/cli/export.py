@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, Results
+from contrasweep.tuning.cli.options import Results
 from contrasweep.tuning.cli.rendering import remark, say
+from contrasweep.tuning.results.commands import RESULTS
 
 FORMATS = "torchvision|timm|hf|onnx"
 

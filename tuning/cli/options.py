@@ -8,7 +8,6 @@ import typer
 from contrasweep.tuning.cli.completion import complete_metrics
 from contrasweep.tuning.cli.elsewhere import send
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.commands import RESULTS as RESULTS
 from contrasweep.tuning.results.commands import RESULTS_VARIABLE
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def pool(
 
     refuse_repeats("method", methods)
     check_count("size", size)
-    check_seed("seed", seed)
+    check_seed(seed)
     refuse_few(size, f"--size {size}: `stability` compares that many trials besides the defaults")
     check_folder(output, "-o")
     values = parse_settings(set_)

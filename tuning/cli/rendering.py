@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contrasweep.tuning.cli.columns import Row, separated, table_lines, wrapped
-from contrasweep.tuning.progress.display import Shown, display_of, shown_on
+from contrasweep.tuning.progress.display import Shown, shown_on, usual_display
 
 
 def plain_console(**settings: Any) -> Console:
@@ -176,5 +176,5 @@ def source_line(line: str) -> Text:
 @contextmanager
 def progress_line() -> Iterator[Shown]:
     """Show progress on standard error for a `with` block."""
-    with shown_on(display_of()) as shown:
+    with shown_on(usual_display()) as shown:
         yield shown

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, store_with
+from contrasweep.tuning.cli.options import AsJson, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_file
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.replay.recording import Recording

@@ -10,7 +10,6 @@ import typer
 from contrasweep.names import counted
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import (
-    RESULTS,
     Address,
     AsJson,
     Autoscale,
@@ -32,7 +31,7 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
+from contrasweep.tuning.results.commands import FINAL_SEEDS, RESULTS, show_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.selected import Selected

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrasweep.tuning.cli.completion import complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, store_with
+from contrasweep.tuning.cli.options import AsJson, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_file, check_folder
 from contrasweep.tuning.limits import check_count, check_seed
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.stability.analysis import Stability
@@ -77,7 +78,7 @@ def stability(
     if again:
         refuse_repeats("study of --again", again)
     check_count("subsets", subsets, least=LEAST_SUBSETS)
-    check_seed("seed", seed)
+    check_seed(seed)
     if output is not None:
         check_file(output, "-o", ENDINGS)
         given = {"--claim": claim, "--budgets": budgets, "--choices": choices, "--json": json}

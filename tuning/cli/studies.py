@@ -10,14 +10,14 @@ import typer
 
 from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
-from contrasweep.tuning.cli.options import RESULTS, AsJson, Results, Where
+from contrasweep.tuning.cli.options import AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment.statuses import OPEN
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.results.best import RULE, best_name, merit, not_beaten_in_words
-from contrasweep.tuning.results.commands import final_runs_command, resume_hint
+from contrasweep.tuning.results.commands import RESULTS, final_runs_command, resume_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from contrasweep.names import counted, names_in
 from contrasweep.tuning.cli.options import (
-    RESULTS,
     Address,
     AsJson,
     Autoscale,
@@ -70,7 +69,7 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.results.commands import studies_command
+from contrasweep.tuning.results.commands import RESULTS, studies_command
 
 if TYPE_CHECKING:
     from contrasweep.tuning.planning.plan import SweepPlan
@@ -250,7 +249,7 @@ def _check_new(
     Raises:
         InputError, StoreError: an option is wrong, or a study has the name.
     """
-    from contrasweep.tuning.planning.request import check_request, study_of
+    from contrasweep.tuning.planning.request import check_request, studies_of
 
     for method in methods:
         check_request(method, dataset, rules, **start)
@@ -259,7 +258,7 @@ def _check_new(
         from contrasweep.tuning.store import check_new_name, open_location
         from contrasweep.tuning.store.study import refuse_taken
 
-        names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
+        names = studies_of(name, methods).values()
         for one in (name, *names):
             check_new_name(one)
         if results is not None:
@@ -292,12 +291,11 @@ def _stored(methods: Sequence[str], name: str, results: str) -> "StudyRecord":
     Raises:
         StoreError: one is not there.
     """
-    from contrasweep.tuning.planning.request import study_of
+    from contrasweep.tuning.planning.request import studies_of
     from contrasweep.tuning.store import ResultsStore
 
     store = ResultsStore(results)
-    names = [name] if len(methods) == 1 else [study_of(name, method) for method in methods]
-    first, *_ = [store.study(study) for study in names]
+    first, *_ = [store.study(study) for study in studies_of(name, methods).values()]
     return first
 
 
@@ -310,13 +308,14 @@ def _machine(address: str | None, autoscale: bool, one_node: bool) -> "Machine |
 def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: Any) -> "list[SweepPlan]":
     """Return the plan of a new study for each method; `options` are those of `plan_sweep`."""
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
-    from contrasweep.tuning.planning.request import default_name, study_of
+    from contrasweep.tuning.planning.request import default_name, studies_of
     from contrasweep.tuning.store import check_new_name
 
     if len(methods) == 1:
         return [plan_sweep(methods[0], dataset, name=name, **options)]
     prefix = default_name("methods", dataset, datetime.now(UTC)) if name is None else check_new_name(name)
-    return [plan_sweep(one, dataset, name=study_of(prefix, one), **options) for one in methods]
+    named = studies_of(prefix, methods).items()
+    return [plan_sweep(method, dataset, name=study, **options) for method, study in named]
 
 
 def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool) -> None:
@@ -331,6 +330,7 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
         each = f"{counted(plan.search.trials, 'trial')} each on {plan.dataset}"
         remark(f"Studies {names}: {each}; results in {plan.results}")
     say_what_runs(plans)
+    from contrasweep.tuning.planning.request import prefix_of
     from contrasweep.tuning.ray.sweep import run_sweep
     from contrasweep.tuning.ray.sweep_group import sweep_group
 
@@ -342,7 +342,7 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
         return
     with progress_line() as line:
         done = sweep_group(plans, line.study, machine)
-    report_methods(done, plan.name.removesuffix(f"-{plan.method}"), plan.results, as_json)
+    report_methods(done, prefix_of(plan.name, plan.method), plan.results, as_json)
 
 
 def _check_resume(
@@ -380,7 +380,7 @@ def _resume(
     **options: Any,
 ) -> None:
     """Resume the study of each method; `options` are those of `resume_sweep`."""
-    from contrasweep.tuning.planning.request import study_of
+    from contrasweep.tuning.planning.request import studies_of
     from contrasweep.tuning.planning.resume_check import Expected
     from contrasweep.tuning.ray.sweep import resume_sweep
     from contrasweep.tuning.ray.sweep_group import resume_group
@@ -392,7 +392,8 @@ def _resume(
                 result = resume_sweep(name, results, expected=agreed, progress=line.progress, **options)
             report_sweep(result, as_json)
         return
-    by_study = {study_of(name, method): Expected(method=method, **expected) for method in methods}
+    named = studies_of(name, methods).items()
+    by_study = {study: Expected(method=method, **expected) for method, study in named}
     with progress_line() as line:
         done = resume_group(list(by_study), results, expected=by_study, show=line.study, **options)
     report_methods(done, name, results, as_json)

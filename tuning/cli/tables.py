@@ -11,7 +11,6 @@ from rich.text import Text
 from contrasweep.names import counted, few
 from contrasweep.tuning.cli.completion import complete_tables
 from contrasweep.tuning.cli.options import (
-    RESULTS,
     Address,
     AsJson,
     Autoscale,
@@ -44,6 +43,7 @@ from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, check_folder, write_whole
 from contrasweep.tuning.progress.display import Shown
+from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table

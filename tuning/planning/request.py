@@ -85,7 +85,7 @@ def check_request(
         check_count(what, count)
     check_count("grid-points", rules.grid_points, least=2, most=MOST_LEVELS)
     if rules.seed is not None:
-        check_seed("seed", rules.seed)
+        check_seed(rules.seed)
     scheduler = check_scheduler(USUAL_SCHEDULER if rules.scheduler is None else rules.scheduler)
     check_sampler(sampler)
     asked = rules.settings()
@@ -231,6 +231,16 @@ def default_name(method: str, dataset: str, created: datetime) -> str:
 def study_of(prefix: str, method: str) -> str:
     """Return the name of a method's study in a group of studies."""
     return f"{prefix}-{method}"
+
+
+def prefix_of(study: str, method: str) -> str:
+    """Return what the names of a group's studies begin with, from the study of one method."""
+    return study.removesuffix(study_of("", method))
+
+
+def studies_of(name: str, methods: Sequence[str]) -> dict[str, str]:
+    """Return the name of each method's study: `name` itself for one method, else a group's."""
+    return {one: name if len(methods) == 1 else study_of(name, one) for one in methods}
 
 
 def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Space:

@@ -278,10 +278,9 @@ def shown_on(
         display.close()
 
 
-def display_of(stream: TextIO | None = None) -> Display:
-    """Return what shows progress on a stream, by default standard error: a terminal is rewritten."""
-    chosen = sys.stderr if stream is None else stream
-    return Terminal(chosen) if chosen.isatty() else Lines(chosen)
+def usual_display() -> Display:
+    """Return what shows progress on standard error: a terminal is rewritten."""
+    return Terminal(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr)
 
 
 @contextmanager
@@ -298,7 +297,7 @@ def following(asked: OnProgress) -> Iterator[Callable[[Progress], object] | None
     if quiet:
         yield None
         return
-    display = display_of() if notebook is None else notebook
+    display = usual_display() if notebook is None else notebook
     with shown_on(display) as shown:
         yield shown.progress
 

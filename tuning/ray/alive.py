@@ -30,8 +30,8 @@ GRACE_SECONDS: Final = 8.0
 
 # Ray ends a process that has not found its GCS for so many seconds. Who has a GCS that comes back, because it
 # keeps its state in Redis, sets more.
-PATIENCE: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
-RAYS_PATIENCE: Final = 60.0
+RECONNECT_VARIABLE: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
+RECONNECT_SECONDS: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def stopping_without_ray() -> Iterator[None]:
         RayLost: the raylet of this node or the GCS refused connections for `SILENCE_SECONDS`, or longer where
             Ray was told to be more patient.
     """
-    more = float(os.environ.get(PATIENCE, RAYS_PATIENCE)) - RAYS_PATIENCE
+    more = float(os.environ.get(RECONNECT_VARIABLE, RECONNECT_SECONDS)) - RECONNECT_SECONDS
     with stopping_when_silent(ports_of_ray(), SILENCE_SECONDS + max(0.0, more)):
         yield
 

@@ -25,7 +25,7 @@ def gpus_of_ray() -> float:
     return there.get("GPU", 0.0)
 
 
-def alone(request: TrialRequest, there: float) -> TrialRequest:
+def request_alone(request: TrialRequest, there: float) -> TrialRequest:
     """Return the request for as much of `there` GPUs as leaves no room for another trial on those it uses."""
     on_one_gpu = math.ceil(request.workers / max(1, int(there)))
     return replace(request, gpus=max(request.gpus, 1 / on_one_gpu), alone=True)
@@ -44,7 +44,7 @@ def alone_if_gpu_was_full(
     def prepare(trial: Any) -> None:
         _, told = internals.last_failure(trial) or (0, "")
         if SharedGpuFull.__name__ in told and internals.begins_again(trial):
-            request = alone(trial.config["request"], there())
+            request = request_alone(trial.config["request"], there())
             given = bundles(replace(resources, gpus=request.gpus))
             internals.change(trial, {"request": request}, given)
 

@@ -30,7 +30,7 @@ STARTS = 3
 ROOM = 64_000_000
 """Bytes that Ray's own files take at first."""
 
-AUTO = "auto"
+AUTO_ADDRESS = "auto"
 ANSWER_SECONDS = 5.0
 """How long an address may take to answer. Ray itself would try for minutes."""
 
@@ -89,13 +89,13 @@ def connect(address: str) -> Iterator[None]:
     if ray.is_initialized():
         raise RuntimeError("this process is already connected to a Ray; call ray.shutdown() first")
     _check_form(address)
-    if address != AUTO:
+    if address != AUTO_ADDRESS:
         refuse_silence(address)
     with environment(OVERRIDE):
         try:
             # The nodes import our code before anything that they have installed.
             code = {"py_modules": [str(our_code())]}
-            where = "this machine" if address == AUTO else address
+            where = "this machine" if address == AUTO_ADDRESS else address
             start_ray(no_cluster(where), address=address, runtime_env=code)
             yield
         finally:
@@ -154,7 +154,7 @@ def _check_form(address: str) -> None:
             f"{address}: Ray's client cannot carry a sweep, whose driver must be in the cluster; "
             "`contrasweep sweep ... --address ray://...` runs the whole command there (docs/cluster.md)"
         )
-    if address != AUTO:
+    if address != AUTO_ADDRESS:
         _host_and_port(address)
 
 

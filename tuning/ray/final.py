@@ -26,12 +26,12 @@ from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.alive import what_is_silent
-from contrasweep.tuning.ray.alone import alone, gpus_of_ray
+from contrasweep.tuning.ray.alone import gpus_of_ray, request_alone
 from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import ray_session
 from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
 from contrasweep.tuning.ray.signals import told_in_notebooks
-from contrasweep.tuning.ray.trainer import cause_of, fit, reason_of
+from contrasweep.tuning.ray.trainer import cause_of, error_in_one_line, fit
 from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
@@ -188,7 +188,7 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
 
     Every rank of a group calls this function; the first one tests and writes, and calls `tell`.
     """
-    torch.set_num_threads(max(1, int(request.cpus)))
+    torch.set_num_threads(request.cpus)
     ranks, at_end = group_ranks(), partial(scores_of_final_run, data_root=request.data_root)
     trial = new_trial(request, DataCache(device=request.device), ranks, at_end)
     report = trial.advance()
@@ -269,7 +269,7 @@ def _run_all(
                 continue
             request = running.pop(ended[0])
             if _gpu_was_full(ended[0]):
-                waiting.append(alone(request, gpus_of_ray()))
+                waiting.append(request_alone(request, gpus_of_ray()))
                 continue
             tracker.end(name_of(request))
             _check_end(ended[0], request)
@@ -340,7 +340,7 @@ def _check_end(ended: Any, request: TrialRequest) -> None:
         if what_is_silent() is not None:
             raise
         # The death of one run's worker does not end the other runs.
-        end_from_outside(request, "failed", error=reason_of(cause))
+        end_from_outside(request, "failed", error=error_in_one_line(cause))
 
 
 def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[TrialRequest], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from contrasweep.tuning.errors import SweepFailed, refuse_repeats
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.request import study_of
+from contrasweep.tuning.planning.request import prefix_of
 from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.progress.states import SweepProgress
@@ -81,7 +81,7 @@ def resume_group(
         InputError, StoreError: see `resume_sweep`.
     """
     methods = [ResultsStore(results).study(name).method for name in names]
-    prefix, machine = names[0].removesuffix(study_of("", methods[0])), options.get("machine")
+    prefix, machine = prefix_of(names[0], methods[0]), options.get("machine")
     done: list[SweepResult] = []
     failed: dict[str, str] = {}
     with telling_how_to_go_on(methods, prefix, results, machine):

@@ -151,7 +151,7 @@ def cause_of(error: RayError) -> BaseException:
     return min(raised_by_workers(cause) or [cause], key=how_telling)
 
 
-def reason_of(error: BaseException) -> str:
+def error_in_one_line(error: BaseException) -> str:
     """Return an error as one line."""
     lines = str(error).strip().splitlines() or [""]
     return lines[-1] if isinstance(error, RayError) else f"{type(error).__name__}: {lines[0]}"
@@ -161,7 +161,9 @@ def _in_words(error: RayError) -> Exception:
     cause = cause_of(error)
     if isinstance(cause, InputError | SweepFailed):
         return cause
-    return SweepFailed(f"the workers failed {RESTARTS + 1} times, the last time with {reason_of(cause)}")
+    return SweepFailed(
+        f"the workers failed {RESTARTS + 1} times, the last time with {error_in_one_line(cause)}"
+    )
 
 
 def _post(config: dict[str, Any]) -> None:

@@ -95,7 +95,7 @@ class TrialWorker(tune.Trainable):
 
     def _begin(self, config: dict[str, Any]) -> None:
         request: TrialRequest = config["request"]
-        torch.set_num_threads(max(1, int(request.cpus)))
+        torch.set_num_threads(request.cpus)
         self._rung_metric: str = config["rung_metric"]
         self._stops_at = request.flush_at
         self._trial = self._nowhere or (

@@ -33,7 +33,7 @@ from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 30.0
+OTHER_RANKS_SECONDS = 30.0
 """Seconds that the other ranks may still take once a rank has failed or the first has reported."""
 
 
@@ -68,7 +68,7 @@ class RankActor:
 
     def begin(self, request: TrialRequest) -> None:
         """Begin a trial."""
-        torch.set_num_threads(max(1, request.cpus))
+        torch.set_num_threads(request.cpus)
         self._trial = self._nowhere or new_trial(request, self._data, self._ranks)
 
     def advance(self) -> TrialReport:
@@ -130,7 +130,7 @@ class RankGroup:
     def close(self) -> None:
         """Close the files of the trial, which may have been stopped in the middle."""
         try:
-            ray.get([actor.close.remote() for actor in self._actors], timeout=PATIENCE)
+            ray.get([actor.close.remote() for actor in self._actors], timeout=OTHER_RANKS_SECONDS)
         except RayError:
             log.warning("the workers of a trial did not close its files", exc_info=True)
             self.end()
@@ -163,7 +163,7 @@ class RankGroup:
 def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, RayError]]:
     """Return the reports and the errors of the ranks, by rank.
 
-    Once a rank has failed or the first has reported, the others have `PATIENCE` seconds: they may hang.
+    Once a rank has failed or the first has reported, the others have `OTHER_RANKS_SECONDS`: they may hang.
     """
     rank_of = {call: rank for rank, call in enumerate(calls)}
     reports: dict[int, TrialReport] = {}
@@ -179,7 +179,7 @@ def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, R
         except RayError as error:
             errors[rank] = error
         if rank == 0 or rank in errors or reports[rank].error is not None:
-            limit = PATIENCE
+            limit = OTHER_RANKS_SECONDS
     return reports, errors
 
 

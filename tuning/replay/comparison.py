@@ -53,14 +53,6 @@ class Standing:
         """Return the mean rank, and half the width of its interval."""
         return _mean_and_half(self.ranks)
 
-    def share_to_reach(self, score: float) -> float | None:
-        """Return the smallest share of the budget after which the mean score is as high; None if never."""
-        for point in range(1, POINTS + 1):
-            mean, _ = self.after(point / POINTS)
-            if mean >= score:
-                return point / POINTS
-        return None
-
 
 def compare(
     searches: Mapping[str, SearchOf],

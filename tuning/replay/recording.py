@@ -200,14 +200,11 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
         if getattr(second, attribute) != getattr(first, attribute):
             raise InputError(f"--again {study}: its {differs} of {first.study}")
     refuse_as_other_seeds(store, study, first.study)
-    place = {_key(codes): row for row, codes in enumerate(first.codes)}
-    for codes, scores in zip(second.codes[_whole(second)], _scores(second)[_whole(second)], strict=True):
-        if (row := place.get(_key(codes))) is not None:
-            found[row] = scores
+    place = {key: row for row, key in enumerate(first.keys)}
+    scores = _scores(second)
+    for trial in np.flatnonzero(_whole(second)):
+        if (row := place.get(second.keys[trial])) is not None:
+            found[row] = scores[trial]
     if np.isnan(found).all():
         raise InputError(f"--again {study}: it shares no configuration with {first.study}")
     return found
-
-
-def _key(codes: Floats) -> bytes:
-    return np.nan_to_num(np.round(codes, 9), nan=-1.0).tobytes()

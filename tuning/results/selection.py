@@ -281,13 +281,13 @@ def _final_scores(trials: pa.Table, record: StudyRecord) -> dict[int, float]:
     return {one.trial: one.metrics[record.metric].mean for one in _candidates(trials, record)}
 
 
-def front_trials(store: ResultsStore, study: str) -> frozenset[int]:
-    """Return the completed trials on the Pareto front; an empty set where the study has one metric."""
-    return front_among(store.trials(study), store.study(study))
-
-
 def front_among(trials: pa.Table, record: StudyRecord) -> frozenset[int]:
-    """Return `front_trials` of a study whose table of trials is there already."""
+    """Return the completed trials on the Pareto front; an empty set where the study has one metric.
+
+    Args:
+        trials: the study's table of trials.
+        record: the study.
+    """
     metrics = record.require_search().metrics
     return _front(metrics, _candidates(trials, record)) if len(metrics) > 1 else frozenset()
 

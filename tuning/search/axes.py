@@ -18,6 +18,12 @@ GRID = 32
 INACTIVE: Final = -0.25
 """The place of an inactive number on its axis: outside 0..1, so that a model can tell it apart."""
 
+DIGITS: Final = 9
+"""Values of one configuration agree in so many significant digits: they pass through YAML and units."""
+
+ConfigurationKey = tuple[tuple[str, str], ...]
+"""What is equal for equal configurations, see `configuration_key`."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -230,6 +236,21 @@ def codes_of(axes: tuple[Axis, ...], configurations: Sequence[Mapping[str, Scala
     """Return configurations in units, (configurations, axes); NaN for missing and unknown values."""
     columns = [axis.codes([one.get(axis.name) for one in configurations]) for axis in axes]
     return np.stack(columns, axis=1) if columns else np.zeros((len(configurations), 0))
+
+
+def configuration_key(values: Mapping[str, Scalar]) -> ConfigurationKey:
+    """Return what is equal for equal configurations, by which analyses pair the trials of studies.
+
+    Samplers compare exactly instead, see `SpaceSampler`.
+
+    Args:
+        values: the active values by name, in any order.
+    """
+    return tuple(sorted((name, _rounded(value)) for name, value in values.items()))
+
+
+def _rounded(value: Scalar) -> str:
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else repr(value)
 
 
 def values_of(axes: tuple[Axis, ...], row: Floats) -> dict[str, Scalar]:

@@ -40,7 +40,7 @@ KEPT: Final = 0.4
 """The probability that such a candidate keeps one of the leader's values."""
 ELSEWHERE: Final = 3
 """One trial in so many is proposed without the model."""
-PATIENCE: Final = 3
+TIMES_AS_MUCH: Final = 3
 """A trial goes on unless a new one promises more than so many times as much. The new one is the best of
 hundreds, so its promise is overrated, and a trial that was stopped does not come back."""
 FAR: Final = -30.0
@@ -191,9 +191,9 @@ def outlook_of(
 def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, seed: int) -> bool:
     """Return whether the epochs that a trial has left are worth more than those of a new trial.
 
-    It goes on unless the most promising new configuration has `PATIENCE` times its expected improvement over
-    the best trial, each divided by the epochs that it costs. Every trial goes on while scores are all alike,
-    and where nothing is searched.
+    It goes on unless the most promising new configuration has `TIMES_AS_MUCH` times its expected improvement
+    over the best trial, each divided by the epochs that it costs. Every trial goes on while scores are all
+    alike, and where nothing is searched.
 
     Args:
         study: with one objective.
@@ -221,7 +221,7 @@ def goes_on(study: Study, space: Space, number: int, epoch: int, score: float, s
             return True
         _, new = next(found.ranked(), (own.codes, -np.inf))
         mine = float(found.promise(own.codes[None])[0])
-    return bool(mine - np.log(epochs - epoch) + np.log(PATIENCE) >= new - np.log(epochs))
+    return bool(mine - np.log(epochs - epoch) + np.log(TIMES_AS_MUCH) >= new - np.log(epochs))
 
 
 def _check(space: Space, objectives: int) -> None:

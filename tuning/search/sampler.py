@@ -158,6 +158,10 @@ class SpaceSampler(BaseSampler):
     ranked before it draws. An exhaustive sampler repeats nothing by itself, and its draws are taken as they
     are.
 
+    Configurations are compared exactly here, unlike in analyses (`axes.configuration_key`): the store gives
+    values back bit for bit, and a sampler that closes in on an optimum may propose neighbours of a trial that
+    differ in late digits.
+
     The study's first `earlier` trials are those of other searches: its own are numbered after them.
     """
 

@@ -22,7 +22,7 @@ from contrasweep.tuning.sensitivity.budget import (
     largest_budget,
 )
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.observations import Observations, Replicates
+from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.statistics import (
     LEVEL,
     Floats,
@@ -292,7 +292,7 @@ def seed_tests(studies: Sequence[Observations]) -> tuple[PairedTest, ...] | TooF
     return paired_tests(list(groups.values()), "shared seeds of studies with a single configuration")
 
 
-def _by_seed(runs: Replicates) -> dict[str, float]:
+def _by_seed(runs: SeedScores) -> dict[str, float]:
     return {str(seed): float(score) for seed, score in zip(runs.seed, runs.score, strict=True)}
 
 

@@ -25,7 +25,16 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.search.axes import Axis, Stratum, axes_of, codes_of, strata_of
+from contrasweep.tuning.search.axes import (
+    Axis,
+    ConfigurationKey,
+    Stratum,
+    axes_of,
+    codes_of,
+    configuration_key,
+    strata_of,
+    values_of,
+)
 from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 from contrasweep.tuning.store.schema import metric_column
@@ -39,7 +48,7 @@ ENDINGS: Final[tuple[Ending, ...]] = ("completed", "stopped", "running", "interr
 
 
 @dataclass(frozen=True)
-class Replicates:
+class SeedScores:
     """The scores of completed runs, one entry per (trial, seed)."""
 
     trial: Ints
@@ -94,7 +103,7 @@ class Observations:
     ended: Floats
     untrained: float
     hardware: str
-    replicates: Replicates
+    replicates: SeedScores
     keep: str = ""
 
     @property
@@ -108,6 +117,11 @@ class Observations:
         return np.asarray(~np.isin(self.ending, OPEN))
 
     @cached_property
+    def keys(self) -> list[ConfigurationKey]:
+        """What is equal for trials of one configuration, an entry for each trial."""
+        return [configuration_key(values_of(self.axes, row)) for row in self.codes]
+
+    @cached_property
     def first(self) -> NDArray[np.bool_]:
         """Which trials are the first of their configuration: of copies, the one that came furthest.
 
@@ -117,10 +131,10 @@ class Observations:
         scores = np.concatenate([self.curve, self.score[:, None]], axis=1)
         reached = np.isfinite(scores).sum(axis=1)
         may_be_copies = np.flatnonzero(~np.isin(self.ending, ["failed", "no score"]))
-        furthest: dict[tuple[float, ...], int] = {}
+        furthest: dict[ConfigurationKey, int] = {}
         found = np.ones(len(self.trial), dtype=bool)
         for row in may_be_copies[np.argsort(-reached[may_be_copies], kind="stable")]:
-            held = furthest.setdefault(tuple(np.nan_to_num(self.codes[row], nan=-1.0)), row)
+            held = furthest.setdefault(self.keys[row], int(row))
             if held != row:
                 found[row] = not _agree(scores[row], scores[held])
         return found
@@ -191,7 +205,7 @@ def observations_from(record: StudyRecord, trials: pa.Table, epochs: pa.Table) -
         ended=_last_by(row, finished, len(numbers)) - began,
         untrained=_untrained(epochs, record),
         hardware=hardware_of(trials),
-        replicates=Replicates(
+        replicates=SeedScores(
             _ints(kept, "trial"),
             _ints(kept, "seed"),
             merit(record.metric, 1.0) * _floats(kept, metric_column(record.metric)),

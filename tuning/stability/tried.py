@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +19,12 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
+from contrasweep.tuning.search.axes import configuration_key
 from contrasweep.tuning.search.sampler import SAMPLERS
 from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 from contrasweep.tuning.store.schema import metric_column
-
-DECIMALS: Final = 9
-"""Values are compared to so many significant digits: they pass through YAML and Parquet."""
 
 Values = Mapping[str, Scalar]
 
@@ -132,23 +129,15 @@ def check_alike(found: Sequence[Tried]) -> None:
                 )
 
 
-def key_of(values: Values) -> tuple[tuple[str, object], ...]:
-    """Return what is equal for equal configurations."""
-    return tuple(sorted((name, _rounded(value)) for name, value in values.items()))
-
-
-def _rounded(value: Scalar) -> object:
-    return f"{value:.{DECIMALS}g}" if isinstance(value, float) else repr(value)
-
-
 def _read(store: ResultsStore, study: str) -> Tried:
     record = store.study(study)
     refuse_conditions(record)
     tables = store.tables(study)
     report = report_form(record.metric)
     report = report if report in record.columns.metrics else record.metric
+    defaults = configuration_key(record.space.defaults())
     outcomes = [
-        one for one in trial_outcomes(tables.trials, record) if key_of(one.values) != _defaults(record)
+        one for one in trial_outcomes(tables.trials, record) if configuration_key(one.values) != defaults
     ]
     _refuse_stopped(study, outcomes)
     ended = [one for one in outcomes if one.status in ("completed", "failed")]
@@ -186,10 +175,6 @@ def _learned_by(search: SearchRecord) -> str:
     return search.sampler if proposed > 0 and (known is None or known.learns) else ""
 
 
-def _defaults(record: StudyRecord) -> tuple[tuple[str, object], ...]:
-    return key_of(record.space.defaults())
-
-
 def _searched(record: StudyRecord, values: Values) -> Values:
     searched = {one.name for one in record.space.searched}
     return {name: value for name, value in values.items() if name in searched}
@@ -222,8 +207,9 @@ def _untrained(epochs: pa.Table, record: StudyRecord, metric: str, completed: It
 
 def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> list[Tried]:
     """Return the studies, with another seed's report scores where a study's configurations ran again."""
-    scores = {key_of(values): score for values, score in zip(again.values, again.report, strict=True)}
-    rows = [np.array([scores.get(key_of(values), np.nan) for values in one.values]) for one in found]
+    keys = map(configuration_key, again.values)
+    scores = dict(zip(keys, again.report, strict=True))
+    rows = [np.array([scores.get(configuration_key(one), np.nan) for one in own.values]) for own in found]
     alike = [
         one.method == again.method
         and one.report_metric == again.report_metric

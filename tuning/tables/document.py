@@ -18,8 +18,8 @@ from contrasweep.tuning.tables.findings import bullets, findings
 from contrasweep.tuning.tables.heatmap import draw_heatmap, shown_forms
 from contrasweep.tuning.tables.offline import offline_page
 from contrasweep.tuning.tables.paper_page import FIGURES, write_paper
-from contrasweep.tuning.tables.scoreboard import HEADINGS, Line, scoreboard, scoreboard_rows
-from contrasweep.tuning.tables.standings import FORMS, OUTCOMES, Judged, read_judged, standings
+from contrasweep.tuning.tables.scoreboard import HEADINGS, ScoreLine, scoreboard, scoreboard_rows
+from contrasweep.tuning.tables.standings import FORMS, OUTCOMES, JudgedForm, read_judged, standings
 from contrasweep.tuning.tables.summary import in_short, older_runs
 from contrasweep.tuning.tables.verdict_text import pipes
 
@@ -80,7 +80,7 @@ def write_document(docs: Path) -> Path:
     return path
 
 
-def _scoreboard(lines: Sequence[Line], judged: Sequence[Judged]) -> str:
+def _scoreboard(lines: Sequence[ScoreLine], judged: Sequence[JudgedForm]) -> str:
     links = {about.short: f"[{about.short}](reproduction/{paper}.md)" for paper, about in PAPERS.items()}
     rows = [[links.get(line[0], line[0]), *line[1:]] for line in scoreboard_rows(lines)]
     holm = "in brackets, how many of them when all tested claims of the paper are counted (Holm)"
@@ -97,7 +97,7 @@ def _meanings(start: str, pairs: Iterable[tuple[str, str]]) -> str:
     return f"{start}\n\n" + "\n".join(f"- *{word}*: {meaning}" for word, meaning in pairs)
 
 
-def _papers(judged: Sequence[Judged]) -> str:
+def _papers(judged: Sequence[JudgedForm]) -> str:
     rows = []
     for paper, about in PAPERS.items():
         own = [one.results for one in judged if one.results.table.paper == paper]

@@ -51,7 +51,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """The outcome of a check.
 
     Attributes:
@@ -72,7 +72,7 @@ class Outcome:
 
 def evaluate(
     tree: Node, tables: Mapping[str, Numbers], own: str, columns: Sequence[str] | None = None
-) -> Outcome:
+) -> CheckOutcome:
     """Return the outcome of a check of table `own`; `[:]` stands for each of `columns` (None: all).
 
     A group leaves out rows that have no value, as long as two remain (or it names one alone). `[:]` leaves
@@ -93,7 +93,7 @@ def evaluate(
             raise NotMeasured(f"columns {', '.join(named)}")
         reading.left_out.update({f"column {column}": None for column in named if column not in measured})
     parts = tuple(replace(reading, column=column).value(tree) for column in wanted)
-    return Outcome(
+    return CheckOutcome(
         every(*parts) if len(parts) > 1 else parts[0], tuple(reading.left_out), tuple(reading.read)
     )
 

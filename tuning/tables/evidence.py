@@ -29,7 +29,7 @@ Finding = Literal["supports", "contradicts", "equal", "undecided"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedComparison:
     """What the runs say about one comparison.
 
     Attributes:
@@ -75,18 +75,18 @@ def join(statement: Statement, test: Callable[[Comparison], tuple[Floats, Floats
     return _any(false), true.max(axis=0)
 
 
-def judge_each(statement: Statement, seeds: int) -> list[Judged]:
+def judge_each(statement: Statement, seeds: int) -> list[JudgedComparison]:
     """Return what the runs, in their first arrangement, say about each comparison."""
     return [_judged(one, seeds) for one in comparisons(statement)]
 
 
-def contradicting(statement: Statement, seeds: int, error: float = ERROR) -> list[str]:
+def contradicting(statement: Statement, seeds: int) -> list[str]:
     """Return the comparisons for which the runs contradict a statement, the smallest p value first.
 
     They are those that `against_and_for` counts: after the correction for the parts of an `All`, and of an
     `Either` only if all of its parts are contradicted. Without one, the statement is not contradicted.
     """
-    return [text for _, text in sorted(_contradicting(statement, seeds, error), key=lambda one: one[0])]
+    return [text for _, text in sorted(_contradicting(statement, seeds, ERROR), key=lambda one: one[0])]
 
 
 def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple[float, str]]:
@@ -169,7 +169,7 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     return pseudo.mean(axis=1), error
 
 
-def _judged(comparison: Comparison, seeds: int) -> Judged:
+def _judged(comparison: Comparison, seeds: int) -> JudgedComparison:
     estimates, errors = _estimate(comparison, seeds)
     estimate = float(estimates[0])
     # Both one-sided tests at `ERROR` read this interval.
@@ -183,4 +183,4 @@ def _judged(comparison: Comparison, seeds: int) -> Judged:
         finding = "contradicts"
     elif within is not None and -within <= low and high <= within:
         finding = "equal"
-    return Judged(comparison.text, estimate, low, high, finding)
+    return JudgedComparison(comparison.text, estimate, low, high, finding)

@@ -10,8 +10,16 @@ from contrasweep.tuning.tables.compare import Compared
 from contrasweep.tuning.tables.evidence import FEWEST_SEEDS, mean_beyond
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import smallest_difference
-from contrasweep.tuning.tables.scoreboard import Line, compared_cells
-from contrasweep.tuning.tables.standings import FORMS, PAPER, Found, Judged, Outcome, Standing, columns_of
+from contrasweep.tuning.tables.scoreboard import ScoreLine, compared_cells
+from contrasweep.tuning.tables.standings import (
+    FORMS,
+    PAPER,
+    ClaimOutcome,
+    Found,
+    JudgedForm,
+    Standing,
+    columns_of,
+)
 from contrasweep.tuning.tables.verdict_text import BOUND, bound_is_ours, p_text
 
 
@@ -23,7 +31,9 @@ class Findings:
     sentences: tuple[str, ...]
 
 
-def findings(stands: Sequence[Standing], judged: Sequence[Judged], lines: Sequence[Line]) -> list[Findings]:
+def findings(
+    stands: Sequence[Standing], judged: Sequence[JudgedForm], lines: Sequence[ScoreLine]
+) -> list[Findings]:
     """Return what was reproduced, what was not, what other forms say, and what needs no training."""
     total = lines[-1]
     return [
@@ -34,7 +44,7 @@ def findings(stands: Sequence[Standing], judged: Sequence[Judged], lines: Sequen
     ]
 
 
-def _reproduced(stands: Sequence[Standing], total: Line) -> list[str]:
+def _reproduced(stands: Sequence[Standing], total: ScoreLine) -> list[str]:
     said = [_told(stand) for stand in stands if stand.outcome == "confirmed"]
     covered = total.covered
     cells = (
@@ -49,10 +59,10 @@ def _reproduced(stands: Sequence[Standing], total: Line) -> list[str]:
 
 
 def _not_reproduced(stands: Sequence[Standing]) -> list[str]:
-    wanted: tuple[Outcome, ...] = ("contradicted", "equal", "undecided", "inert")
+    wanted: tuple[ClaimOutcome, ...] = ("contradicted", "equal", "undecided", "inert")
     said = [_told(stand) for word in wanted for stand in stands if stand.outcome == word]
     waiting = Counter(stand.outcome for stand in stands)
-    open_ones: tuple[Outcome, ...] = (
+    open_ones: tuple[ClaimOutcome, ...] = (
         "elsewhere",
         "not run yet",
         "data missing",
@@ -119,7 +129,7 @@ def _short(found: Sequence[Found]) -> str:
     return f" ({few} with fewer than the {FEWEST_SEEDS} seeds that a verdict needs)" if few else ""
 
 
-def _untrained(judged: Sequence[Judged], total: Line) -> list[str]:
+def _untrained(judged: Sequence[JudgedForm], total: ScoreLine) -> list[str]:
     covered = total.covered
     said = [
         f"{covered.untrained} of the {covered.compared} printed values that were run again lie in the 95 % "
@@ -142,7 +152,7 @@ def _untrained(judged: Sequence[Judged], total: Line) -> list[str]:
     return said
 
 
-def _columns_beside(judged: Judged) -> list[str]:
+def _columns_beside(judged: JudgedForm) -> list[str]:
     """Return a sentence for each column that is compared with print: untrained, printed and ours."""
     results = judged.results
     place = f"{PAPERS[results.table.paper].short}, {results.table.number}"

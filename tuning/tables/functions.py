@@ -23,7 +23,7 @@ from contrasweep.tuning.tables.statements import (
     alike,
     arithmetic,
     best,
-    compare,
+    compare_sides,
     constant,
     either,
     every,
@@ -114,18 +114,18 @@ class Curve:
 def _similar(left: Number, right: Number) -> Statement:
     larger = reduced(Extremum(True, (absolute(left), absolute(right))))
     bound = arithmetic("*", constant(ALIKE), larger)
-    return compare("<=", absolute(arithmetic("-", left, right)), bound)
+    return compare_sides("<=", absolute(arithmetic("-", left, right)), bound)
 
 
 def _ordered(sign: str, *numbers: Number) -> Statement:
-    return every(*(compare(sign, *pair) for pair in pairwise(numbers)))
+    return every(*(compare_sides(sign, *pair) for pair in pairwise(numbers)))
 
 
 def _rising(sign: str, curve: Curve) -> Statement:
     """State that a curve never falls (`<`) or rises (`>`), and ends on the other side of its start."""
     heights = curve.places
-    steps = [compare(f"{sign}=", *pair) for pair in pairwise(heights)]
-    return every(*steps, compare(sign, heights[0], heights[-1]))
+    steps = [compare_sides(f"{sign}=", *pair) for pair in pairwise(heights)]
+    return every(*steps, compare_sides(sign, heights[0], heights[-1]))
 
 
 def _one_top(curve: Curve) -> Statement:
@@ -135,15 +135,17 @@ def _one_top(curve: Curve) -> Statement:
 
 def _top_at(heights: Sequence[Quantity], top: int) -> Statement:
     signs = ["<=" if place < top else ">=" for place in range(len(heights) - 1)]
-    steps = [compare(sign, *pair) for sign, pair in zip(signs, pairwise(heights), strict=True)]
-    return every(*steps, compare("<", heights[0], heights[top]), compare("<", heights[-1], heights[top]))
+    steps = [compare_sides(sign, *pair) for sign, pair in zip(signs, pairwise(heights), strict=True)]
+    return every(
+        *steps, compare_sides("<", heights[0], heights[top]), compare_sides("<", heights[-1], heights[top])
+    )
 
 
 def _flat(curve: Curve) -> Statement:
     mean = Quantity(f"mean({curve.name})", np.abs(curve.heights.mean(axis=1)))
     bound = arithmetic("*", constant(FLAT), mean)
     gaps = (absolute(arithmetic("-", *pair)) for pair in combinations(curve.places, 2))
-    return every(*(compare("<=", gap, bound) for gap in gaps))
+    return every(*(compare_sides("<=", gap, bound) for gap in gaps))
 
 
 def _polynomial(degree: int, curve: Curve) -> Statement:
@@ -173,7 +175,7 @@ def top_at(curve: Curve, x: float, y: float) -> Statement:
         raise NotMeasured(f"place ({x:g}, {y:g}) of {curve.name}")
     heights = curve.places
     top = heights.pop(places.index((x, y)))
-    return every(*(compare(">", top, other) for other in heights))
+    return every(*(compare_sides(">", top, other) for other in heights))
 
 
 def by_top(curve: Curve, statement: Callable[[float], Statement]) -> Statement:
@@ -201,7 +203,7 @@ def _higher(over: Curve, under: Curve) -> Iterator[Statement]:
     if not shared:
         raise NotMeasured("the curves have no place in common")
     for x in shared:
-        yield compare(">", _height(over.at(x)), _height(under.at(x)))
+        yield compare_sides(">", _height(over.at(x)), _height(under.at(x)))
 
 
 def _crossing(rising: Curve, falling: Curve) -> Number:
@@ -237,7 +239,7 @@ _TWO = ("number", "number")
 
 
 def _compared(sign: str) -> Function:
-    return Function("truth", _TWO, partial(compare, sign))
+    return Function("truth", _TWO, partial(compare_sides, sign))
 
 
 OPERATORS: Mapping[str, Function] = {

@@ -45,7 +45,7 @@ LOOKS: Final = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeatCell:
     """The cell of a claim and a form: a verdict, and whether it is hatched (inert, or on other data)."""
 
     status: str
@@ -57,12 +57,12 @@ def shown_forms(stands: Sequence[Standing]) -> list[str]:
     return [form for form in FORMS if any(form in stand.found for stand in stands)]
 
 
-def cell_of(stand: Standing, form: str) -> Cell | None:
+def cell_of(stand: Standing, form: str) -> HeatCell | None:
     """Return the cell of a claim in a form; None where the table was not run in that form."""
     found = stand.found.get(form)
     if found is None:
         return None
-    return Cell(found.verdict.status, found.hatched)
+    return HeatCell(found.verdict.status, found.hatched)
 
 
 def draw_heatmap(stands: Sequence[Standing], path: Path) -> None:
@@ -136,7 +136,7 @@ def _draw_column(axes: "Axes", papers: Sequence[Sequence[Standing]], forms: Sequ
             row += 1
 
 
-def _draw_cell(axes: "Axes", x: float, y: float, cell: Cell) -> None:
+def _draw_cell(axes: "Axes", x: float, y: float, cell: HeatCell) -> None:
     from matplotlib.patches import Rectangle
 
     look = LOOKS[cell.status]
@@ -165,8 +165,8 @@ def _hatch(look: Look) -> str:
 def _draw_legend(axes: "Axes") -> None:
     axes.set(xlim=(0, 23.5), ylim=(1, 0))
     axes.set_axis_off()
-    words = {status: Cell(status, status == "inert") for status in LOOKS}
-    for place, (word, cell) in enumerate([*words.items(), ("on other data", Cell("contradicted", True))]):
+    words = {status: HeatCell(status, status == "inert") for status in LOOKS}
+    for place, (word, cell) in enumerate([*words.items(), ("on other data", HeatCell("contradicted", True))]):
         _draw_cell(axes, 2.5 * place, 0, cell)
         axes.text(2.5 * place + 1.1, 0.5, word, va="center", fontsize=8)
     axes.text(2.5 * (len(words) + 1) + 0.4, 0.5, "blank: this form was not run", va="center", fontsize=8)

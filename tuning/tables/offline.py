@@ -8,8 +8,8 @@ from contrasweep.tuning.reports.page import Section, Table, Tone, Toned, render_
 from contrasweep.tuning.tables.compare import Compared
 from contrasweep.tuning.tables.findings import Findings
 from contrasweep.tuning.tables.heatmap import cell_of, shown_forms
-from contrasweep.tuning.tables.scoreboard import HEADINGS, Line, compared_cells, scoreboard_rows
-from contrasweep.tuning.tables.standings import FORMS, OUTCOMES, Found, Judged, Standing
+from contrasweep.tuning.tables.scoreboard import HEADINGS, ScoreLine, compared_cells, scoreboard_rows
+from contrasweep.tuning.tables.standings import FORMS, OUTCOMES, Found, JudgedForm, Standing
 from contrasweep.tuning.tables.text import difference_text, ours_text, printed_text
 from contrasweep.tuning.tables.verdict_text import verdict_line
 
@@ -25,7 +25,10 @@ TONES: Final[dict[str, Tone]] = {
 
 
 def offline_page(
-    stands: Sequence[Standing], judged: Sequence[Judged], lines: Sequence[Line], said: Sequence[Findings]
+    stands: Sequence[Standing],
+    judged: Sequence[JudgedForm],
+    lines: Sequence[ScoreLine],
+    said: Sequence[Findings],
 ) -> str:
     """Return the page.
 
@@ -116,7 +119,7 @@ def _verdicts(stands: Sequence[Standing]) -> Table:
     return Table("Verdicts", columns, rows, filters=("paper", "form", "verdict"))
 
 
-def _cells(judged: Sequence[Judged]) -> Table:
+def _cells(judged: Sequence[JudgedForm]) -> Table:
     rows = [row for one in judged for row in _rows_of(one)]
     columns = (
         "paper",
@@ -133,7 +136,7 @@ def _cells(judged: Sequence[Judged]) -> Table:
     return Table("Printed values", columns, rows, filters=("paper", "form", "printed is"))
 
 
-def _rows_of(judged: Judged) -> Iterator[list[object]]:
+def _rows_of(judged: JudgedForm) -> Iterator[list[object]]:
     results = judged.results
     for cell, control in compared_cells(judged):
         yield [

@@ -13,14 +13,14 @@ from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.tables.figure import draw_table
-from contrasweep.tuning.tables.forest import draw_forest, forest
+from contrasweep.tuning.tables.forest_plot import draw_forest, forest
 from contrasweep.tuning.tables.outdated import changed_settings, with_new_rows
 from contrasweep.tuning.tables.plan import what_it_takes
 from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import TableResults, without
-from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Outcome, Standing
+from contrasweep.tuning.tables.standings import OUTCOMES, ClaimOutcome, JudgedForm, Standing
 from contrasweep.tuning.tables.text import title
-from contrasweep.tuning.tables.verdict import Status
+from contrasweep.tuning.tables.verdict import VerdictStatus
 from contrasweep.tuning.tables.verdict_text import pipes
 
 FIGURES, SETTINGS = "figures", "settings"
@@ -31,7 +31,7 @@ once for each; the claims of a figure that shows rows of a table count with the 
 
 
 def write_paper(
-    paper: str, judged: Sequence[Judged], stands: Sequence[Standing], folder: Path, notes: Path
+    paper: str, judged: Sequence[JudgedForm], stands: Sequence[Standing], folder: Path, notes: Path
 ) -> Path:
     """Write `FOLDER/PAPER.md` with its figures and settings, and return its path.
 
@@ -68,8 +68,8 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _summary(judged: Sequence[Judged]) -> str:
-    statuses = get_args(Status)
+def _summary(judged: Sequence[JudgedForm]) -> str:
+    statuses = get_args(VerdictStatus)
     rows = []
     for one in judged:
         results, runs = one.results, len(one.results.runs)
@@ -83,7 +83,7 @@ def _summary(judged: Sequence[Judged]) -> str:
     return f"{CLAIMS_COUNTED}\n\n{pipes(headings, rows)}"
 
 
-def _section(judged: Judged, folder: Path, notes: Path) -> str:
+def _section(judged: JudgedForm, folder: Path, notes: Path) -> str:
     results = judged.results
     shown = []
     if forest(results):
@@ -134,7 +134,7 @@ def _settings(results: TableResults) -> dict[str, Any]:
 
 def _waiting(stands: Sequence[Standing]) -> str:
     """Return the claims without any verdict, by reason."""
-    reasons: tuple[Outcome, ...] = ("not run yet", "data missing", "never here")
+    reasons: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "never here")
     rows = [
         [stand.table.number, stand.claim.text, reason]
         for reason in reasons

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrasweep.tuning.statistics import Floats
-from contrasweep.tuning.tables.evaluate import Numbers, Outcome
+from contrasweep.tuning.tables.evaluate import CheckOutcome, Numbers
 from contrasweep.tuning.tables.evidence import leave_one_out
 from contrasweep.tuning.tables.functions import Curve
 from contrasweep.tuning.tables.results import Key
@@ -26,7 +26,7 @@ class Samples:
     A shuffle exchanges the rows that the claim reads within each seed, in all columns alike.
     """
 
-    def __init__(self, seeds: Sequence[int], table: str, plain: Outcome, claim: str) -> None:
+    def __init__(self, seeds: Sequence[int], table: str, plain: CheckOutcome, claim: str) -> None:
         self.seeds = seeds
         self.rows = rows = tuple(dict.fromkeys(row for name, (row, _) in plain.read if name == table))
         # Seeded by words without `contrasweep.data`, whose import of torch takes longer than the verdicts.

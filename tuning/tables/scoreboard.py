@@ -8,7 +8,7 @@ from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.statistics import mean_interval
 from contrasweep.tuning.tables.compare import Compared, compare
-from contrasweep.tuning.tables.standings import OUTCOMES, Judged, Outcome, Standing
+from contrasweep.tuning.tables.standings import OUTCOMES, ClaimOutcome, JudgedForm, Standing
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Covered:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """A line of the scoreboard.
 
     Attributes:
@@ -48,7 +48,7 @@ class Line:
     """
 
     name: str
-    outcomes: Mapping[Outcome, int]
+    outcomes: Mapping[ClaimOutcome, int]
     by_holm: int
     covered: Covered
 
@@ -58,24 +58,24 @@ class Line:
         return sum(self.outcomes.values())
 
 
-def scoreboard(stands: Sequence[Standing], judged: Sequence[Judged]) -> list[Line]:
+def scoreboard(stands: Sequence[Standing], judged: Sequence[JudgedForm]) -> list[ScoreLine]:
     """Return a line for each paper, and the line of all papers last."""
     lines = []
     for paper, about in PAPERS.items():
         own = [stand for stand in stands if stand.table.paper == paper]
         outcomes = Counter(stand.outcome for stand in own)
         covered = _covered(paper, [one for one in judged if one.results.table.paper == paper])
-        lines.append(Line(about.short, outcomes, sum(s.confirmed_by_holm for s in own), covered))
-    everything: Counter[Outcome] = sum((Counter(line.outcomes) for line in lines), Counter())
+        lines.append(ScoreLine(about.short, outcomes, sum(s.confirmed_by_holm for s in own), covered))
+    everything: Counter[ClaimOutcome] = sum((Counter(line.outcomes) for line in lines), Counter())
     total = sum((line.covered for line in lines), Covered(0, 0, 0, 0))
-    return [*lines, Line("all", everything, sum(line.by_holm for line in lines), total)]
+    return [*lines, ScoreLine("all", everything, sum(line.by_holm for line in lines), total)]
 
 
 HEADINGS = ("paper", "claims", *OUTCOMES, "in ours / untrained")
 """The columns of the scoreboard; the last one counts printed values that lie in an interval."""
 
 
-def scoreboard_rows(lines: Sequence[Line]) -> list[list[str]]:
+def scoreboard_rows(lines: Sequence[ScoreLine]) -> list[list[str]]:
     """Return the scoreboard's rows as text, under `HEADINGS`."""
     rows = []
     for line in lines:
@@ -93,7 +93,7 @@ def controls_of(results_cells: Sequence[Compared]) -> dict[tuple[str, str], Comp
     return {(row, control.column): control for control in results_cells for row in control.control_of}
 
 
-def compared_cells(judged: Judged) -> Iterator[tuple[Compared, Compared | None]]:
+def compared_cells(judged: JudgedForm) -> Iterator[tuple[Compared, Compared | None]]:
     """Yield each cell whose runs have an interval beside a printed value, with its untrained encoder."""
     cells = compare(judged.results)
     controls = controls_of(cells)
@@ -102,7 +102,7 @@ def compared_cells(judged: Judged) -> Iterator[tuple[Compared, Compared | None]]
             yield cell, controls.get((cell.row, cell.column))
 
 
-def _covered(paper: str, judged: Sequence[Judged]) -> Covered:
+def _covered(paper: str, judged: Sequence[JudgedForm]) -> Covered:
     tables = (load_table(name) for name in available_tables())
     printed = [cell for t in tables if t.paper == paper for row in t.rows for cell in row.cells]
     found = [pair for one in judged if one.as_printed for pair in compared_cells(one)]

@@ -15,9 +15,9 @@ from contrasweep.tuning.statistics import holm
 from contrasweep.tuning.tables.checks import columns_read, parse_check, tables_read
 from contrasweep.tuning.tables.evidence import ERROR
 from contrasweep.tuning.tables.results import TableResults, read_results
-from contrasweep.tuning.tables.verdict import Status, Verdict, judge_all
+from contrasweep.tuning.tables.verdict import Verdict, VerdictStatus, judge_all
 
-Outcome = Literal[
+ClaimOutcome = Literal[
     "confirmed",
     "contradicted",
     "equal",
@@ -30,7 +30,7 @@ Outcome = Literal[
     "not re-testable",
 ]
 
-OUTCOMES: Final[Mapping[Outcome, str]] = {
+OUTCOMES: Final[Mapping[ClaimOutcome, str]] = {
     "confirmed": "every comparison of the claim is supported",
     "contradicted": "a comparison of the claim is contradicted",
     "equal": "the difference is smaller than the margin",
@@ -44,7 +44,7 @@ OUTCOMES: Final[Mapping[Outcome, str]] = {
 }
 """What a claim can come to at the paper's settings and data, and what that means."""
 
-JUDGED: Final[Mapping[Status, Outcome]] = {
+JUDGED: Final[Mapping[VerdictStatus, ClaimOutcome]] = {
     "holds": "confirmed",
     "contradicted": "contradicted",
     "equal": "equal",
@@ -67,7 +67,7 @@ FORMS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedForm:
     """A stored form of a table, and the verdicts on its claims."""
 
     results: TableResults
@@ -117,7 +117,7 @@ class Standing:
 
     table: Table
     claim: Claim
-    outcome: Outcome
+    outcome: ClaimOutcome
     found: Mapping[str, Found] = field(default_factory=dict)
     confirmed_by_holm: bool = False
 
@@ -127,7 +127,7 @@ class Standing:
         return _decisive(self.found)
 
 
-def read_judged(folder: Path) -> list[Judged]:
+def read_judged(folder: Path) -> list[JudgedForm]:
     """Return what the results files of a folder hold, in the order of the papers, with the verdicts.
 
     Raises:
@@ -138,10 +138,10 @@ def read_judged(folder: Path) -> list[Judged]:
         raise InputError(f"{folder} holds no results; contrasweep table ID --save FOLDER writes them")
     order = available_tables()
     found = sorted((read_results(file) for file in files), key=lambda r: (order.index(r.table.id), r.name))
-    return [Judged(results, tuple(judge_all(results, _others(results, found)))) for results in found]
+    return [JudgedForm(results, tuple(judge_all(results, _others(results, found)))) for results in found]
 
 
-def standings(judged: Sequence[Judged]) -> list[Standing]:
+def standings(judged: Sequence[JudgedForm]) -> list[Standing]:
     """Return where every claim of every table stands, in the order of the papers."""
     by_claim: dict[tuple[str, str], dict[str, Found]] = {}
     for own in judged:
@@ -204,7 +204,7 @@ def _decisive(found: Mapping[str, Found]) -> Found | None:
     return one if one is not None and one.ran and not one.other_data else None
 
 
-def _outcome(table: Table, claim: Claim, found: Mapping[str, Found], read: set[str]) -> Outcome:
+def _outcome(table: Table, claim: Claim, found: Mapping[str, Found], read: set[str]) -> ClaimOutcome:
     decisive = _decisive(found)
     if decisive is not None:
         return JUDGED[decisive.verdict.status]

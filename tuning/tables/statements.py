@@ -142,15 +142,15 @@ def reduced(number: Number) -> Quantity:
     return Quantity(f"{name}({', '.join(option.text for option in options)})", values, constant=known)
 
 
-def compare(sign: str, left: Number, right: Number) -> Statement:
+def compare_sides(sign: str, left: Number, right: Number) -> Statement:
     """Return the statement `left sign right` of `<`, `<=`, `>` or `>=`."""
     if sign.startswith("<"):
-        return compare(sign.replace("<", ">"), right, left)
+        return compare_sides(sign.replace("<", ">"), right, left)
     if isinstance(left, Extremum):
-        parts = [compare(sign, option, right) for option in left.options]
+        parts = [compare_sides(sign, option, right) for option in left.options]
         return either(*parts) if left.largest else every(*parts)
     if isinstance(right, Extremum):
-        parts = [compare(sign, left, option) for option in right.options]
+        parts = [compare_sides(sign, left, option) for option in right.options]
         return every(*parts) if right.largest else either(*parts)
     if left.constant and right.constant:
         return ALWAYS if _COMPARE[sign](left.values, right.values) else NEVER
@@ -182,7 +182,7 @@ def either(*parts: Statement) -> Statement:
 
 def alike(left: Number, right: Number, tolerance: Number) -> Statement:
     """Return the statement that two numbers differ by at most `tolerance`."""
-    return compare("<=", absolute(arithmetic("-", left, right)), tolerance)
+    return compare_sides("<=", absolute(arithmetic("-", left, right)), tolerance)
 
 
 def best(keys: Sequence[str], numbers: Sequence[Number], named: str, *, largest: bool) -> Statement:
@@ -192,7 +192,7 @@ def best(keys: Sequence[str], numbers: Sequence[Number], named: str, *, largest:
     for index, other in enumerate(numbers):
         if index != place:
             sign = "<" if index < place else "<="
-            parts.append(compare(sign, other, own) if largest else compare(sign, own, other))
+            parts.append(compare_sides(sign, other, own) if largest else compare_sides(sign, own, other))
     return every(*parts)
 
 

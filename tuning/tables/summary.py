@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.tuning.tables.outdated import changed_settings
-from contrasweep.tuning.tables.scoreboard import Line
-from contrasweep.tuning.tables.standings import Judged, Outcome, Standing
+from contrasweep.tuning.tables.scoreboard import ScoreLine
+from contrasweep.tuning.tables.standings import ClaimOutcome, JudgedForm, Standing
 
-UNDECIDING: tuple[Outcome, ...] = ("equal", "undecided", "inert")
+UNDECIDING: tuple[ClaimOutcome, ...] = ("equal", "undecided", "inert")
 """The outcomes of claims that were run as printed, and neither confirmed nor contradicted."""
-NOT_RUN: tuple[Outcome, ...] = ("not run yet", "data missing", "never here")
+NOT_RUN: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "never here")
 
 
-def in_short(stands: Sequence[Standing], total: Line) -> str:
+def in_short(stands: Sequence[Standing], total: ScoreLine) -> str:
     """Return what all claims come to, in a paragraph of Markdown.
 
     Args:
@@ -40,7 +40,7 @@ def in_short(stands: Sequence[Standing], total: Line) -> str:
     return " ".join(said)
 
 
-def older_runs(judged: Sequence[Judged]) -> str:
+def older_runs(judged: Sequence[JudgedForm]) -> str:
     """Return which tables have runs with settings that the paper's form has changed since; empty if none."""
     older: dict[str, list[str]] = {}
     for one in judged:

@@ -13,11 +13,11 @@ import numpy as np
 
 from contrasweep.search_spaces.tables import Claim, Table, load_table
 from contrasweep.tuning.tables.checks import Node, columns_read, parse_check
-from contrasweep.tuning.tables.evaluate import Outcome, evaluate
+from contrasweep.tuning.tables.evaluate import CheckOutcome, evaluate
 from contrasweep.tuning.tables.evidence import (
     ERROR,
     FEWEST_SEEDS,
-    Judged,
+    JudgedComparison,
     against_and_for,
     contradicting,
     finding_of,
@@ -30,7 +30,7 @@ from contrasweep.tuning.tables.runs import Runs, runs_of
 from contrasweep.tuning.tables.samples import Samples, numbers
 from contrasweep.tuning.tables.statements import comparisons
 
-Status = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
+VerdictStatus = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Verdict:
     """
 
     claim: Claim
-    status: Status
+    status: VerdictStatus
     false: float | None = None
     true: float | None = None
-    comparisons: tuple[Judged, ...] = ()
+    comparisons: tuple[JudgedComparison, ...] = ()
     against: tuple[str, ...] = ()
     chance: float | None = None
     seeds: int | None = None
@@ -108,9 +108,9 @@ def _judge_tree(
     return _verdict(claim, outcome, len(seeds), moved=moved, shuffled=_any_shuffled(known, outcome))
 
 
-def _of_facts(claim: Claim, outcome: Outcome) -> Verdict:
+def _of_facts(claim: Claim, outcome: CheckOutcome) -> Verdict:
     """Return the verdict where no run was read; a number without a value decides nothing, as with runs."""
-    status: Status = "holds" if outcome.true.all() else "contradicted"
+    status: VerdictStatus = "holds" if outcome.true.all() else "contradicted"
     margins = (np.asarray(one.margin, dtype=float) for one in comparisons(outcome.statement))
     if status == "contradicted" and any(np.isnan(margin).any() for margin in margins):
         note = _joined("a number of the check has no value", _left_out(outcome))
@@ -118,11 +118,11 @@ def _of_facts(claim: Claim, outcome: Outcome) -> Verdict:
     return Verdict(claim, status, note=_left_out(outcome))
 
 
-def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffled: bool) -> Verdict:
+def _verdict(claim: Claim, outcome: CheckOutcome, seeds: int, *, moved: bool, shuffled: bool) -> Verdict:
     false, true = against_and_for(outcome.statement, seeds)
     single = tuple(judge_each(outcome.statement, seeds))
     if not moved:
-        status: Status = "inert"
+        status: VerdictStatus = "inert"
     elif false[0] <= ERROR:
         status = "holds"
     elif true[0] <= ERROR:
@@ -146,7 +146,7 @@ def _verdict(claim: Claim, outcome: Outcome, seeds: int, *, moved: bool, shuffle
     )
 
 
-def _left_out(outcome: Outcome) -> str:
+def _left_out(outcome: CheckOutcome) -> str:
     return _without(outcome.left_out)
 
 
@@ -212,7 +212,7 @@ def _common_seeds(known: Mapping[str, Runs], read: Sequence[tuple[str, Key]]) ->
     return None if found is None else sorted(found)
 
 
-def _any_moved(known: Mapping[str, Runs], outcome: Outcome, seeds: Sequence[int]) -> bool:
+def _any_moved(known: Mapping[str, Runs], outcome: CheckOutcome, seeds: Sequence[int]) -> bool:
     """Return whether a cell that was read differs from its untrained encoder by more than what counts.
 
     A cell without such a control counts as one that does.
@@ -228,7 +228,7 @@ def _any_moved(known: Mapping[str, Runs], outcome: Outcome, seeds: Sequence[int]
     return False
 
 
-def _any_shuffled(known: Mapping[str, Runs], outcome: Outcome) -> bool:
+def _any_shuffled(known: Mapping[str, Runs], outcome: CheckOutcome) -> bool:
     """Return whether a shuffle exchanges two cells that were read; facts of the data stay where they are."""
     cells = ((table, key) for table, key in outcome.read if None not in known[table].values[key])
     return max(Counter((table, column) for table, (_, column) in cells).values(), default=0) > 1

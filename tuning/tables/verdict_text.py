@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from contrasweep.names import counted, few
 from contrasweep.search_spaces.tables import Claim
-from contrasweep.tuning.tables.evidence import Judged
+from contrasweep.tuning.tables.evidence import JudgedComparison
 from contrasweep.tuning.tables.verdict import Verdict
 
 BOUND: Final = "the bound is ours"
@@ -49,7 +49,7 @@ def verdict_content(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _interval(one: Judged) -> tuple[str, str]:
+def _interval(one: JudgedComparison) -> tuple[str, str]:
     """Return the margin and its interval; empty where it has no value, as after a division by 0."""
     if not math.isfinite(one.margin):
         return "", ""

@@ -21,7 +21,7 @@ from contrasweep.tuning.transfer.encoders import GivenEncoder, encoded_parts, re
 from contrasweep.tuning.transfer.feature_map import MapPoints, feature_map
 from contrasweep.tuning.transfer.images import ImageSet, dataset_images, folder_images
 from contrasweep.tuning.transfer.request import PCA, EmbedRequest
-from contrasweep.tuning.transfer.sources import Source, one_encoder
+from contrasweep.tuning.transfer.sources import EncoderSource, one_encoder
 from contrasweep.tuning.transfer.tasks import centre_in_words
 from contrasweep.version import __version__
 
@@ -86,7 +86,7 @@ def embed(
 
 def run_request(
     request: EmbedRequest,
-    source: Source,
+    source: EncoderSource,
     *,
     data_root: Path | None = None,
     device: str = AUTO,

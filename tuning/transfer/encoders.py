@@ -21,7 +21,7 @@ from contrasweep.tuning.store.layout import snapshot_epoch
 from contrasweep.tuning.training.compute import compile_backbones, computing
 from contrasweep.tuning.training.pretrain import initial_encoder
 from contrasweep.tuning.transfer.images import ImageSet
-from contrasweep.tuning.transfer.sources import Source
+from contrasweep.tuning.transfer.sources import EncoderSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class FrozenEncoder(Objective):
         raise NotImplementedError("a frozen encoder has no loss")
 
 
-def read_encoders(sources: Sequence[Source]) -> list[GivenEncoder]:
+def read_encoders(sources: Sequence[EncoderSource]) -> list[GivenEncoder]:
     """Read encoder files; encoders of one experiment with different seeds get the same name.
 
     Snapshots have names of their own: they are the same only as those after as many epochs. A run's last
@@ -179,7 +179,7 @@ class _Grey(nn.Module):
         return luma_of(images)
 
 
-def _read(source: Source) -> tuple[EncoderFile, Experiment]:
+def _read(source: EncoderSource) -> tuple[EncoderFile, Experiment]:
     with told_to_user():
         file = read_encoder(source.read(), source.place)
     return file, _experiment_in(file, source.place)
@@ -192,7 +192,7 @@ def _experiment_in(file: EncoderFile, place: str) -> Experiment:
     return experiment_in_file(file.experiment, place) or Experiment(method="", dataset="")
 
 
-def _new_name(source: Source, file: EncoderFile, experiment: Experiment, taken: Sequence[str]) -> str:
+def _new_name(source: EncoderSource, file: EncoderFile, experiment: Experiment, taken: Sequence[str]) -> str:
     """Return a name for an encoder that is not among those that are `taken`."""
     trained = f"{experiment.method} on {experiment.dataset}" if file.experiment else source.place
     epoch = snapshot_epoch(source.place)

@@ -28,7 +28,7 @@ from contrasweep.tuning.transfer.plan import (
     TransferPlan,
     shots_in_words,
 )
-from contrasweep.tuning.transfer.sources import Source, encoder_sources
+from contrasweep.tuning.transfer.sources import EncoderSource, encoder_sources
 from contrasweep.tuning.transfer.table import (
     TITLE,
     Cell,
@@ -171,7 +171,7 @@ def evaluate(
 
 def run_plan(
     plan: TransferPlan,
-    sources: Sequence[Source],
+    sources: Sequence[EncoderSource],
     *,
     data_root: Path | None = None,
     device: str = AUTO,

@@ -18,7 +18,7 @@ _SHOWN: Final = 3
 
 
 @dataclass(frozen=True)
-class Source:
+class EncoderSource:
     """An encoder file.
 
     Attributes:
@@ -32,7 +32,7 @@ class Source:
     label: str | None = None
 
 
-def encoder_sources(given: Sequence[str], results: str) -> list[Source]:
+def encoder_sources(given: Sequence[str], results: str) -> list[EncoderSource]:
     """Return the encoder files that are given by path, or by the name of a study.
 
     A study gives those of its final runs, or, where there are none, those that its search has kept.
@@ -47,7 +47,7 @@ def encoder_sources(given: Sequence[str], results: str) -> list[Source]:
     return [source for sources in found for source in sources]
 
 
-def one_encoder(given: str, results: str) -> Source:
+def one_encoder(given: str, results: str) -> EncoderSource:
     """Return the one encoder file that is given by path, or by a study that has one.
 
     Raises:
@@ -61,13 +61,13 @@ def one_encoder(given: str, results: str) -> Source:
     return found[0]
 
 
-def _file(given: str) -> list[Source]:
+def _file(given: str) -> list[EncoderSource]:
     with told_to_user("encoder "):
         check_given(given)
-    return [Source(given, partial(read_given, Path(given)))]
+    return [EncoderSource(given, partial(read_given, Path(given)))]
 
 
-def _of_study(given: str, results: str) -> list[Source]:
+def _of_study(given: str, results: str) -> list[EncoderSource]:
     store = ResultsStore(results)
     study, rows = runs_with_encoders(store, given)
     there = stored_encoders(store.location, study)
@@ -76,5 +76,5 @@ def _of_study(given: str, results: str) -> list[Source]:
         path = encoder_path(study, trial, seed)
         if path not in there:
             raise InputError(f"the encoder of trial {trial}, seed {seed} of {study} is gone: {path}")
-        found.append(Source(path, partial(store.location.read, path), f"{study}, trial {trial}"))
+        found.append(EncoderSource(path, partial(store.location.read, path), f"{study}, trial {trial}"))
     return found

@@ -29,7 +29,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class ForestLine:
     """A line of a forest plot, in printed units.
 
     Attributes:
@@ -56,7 +56,7 @@ class Panel:
 
     column: str
     printed: bool
-    lines: tuple[Line, ...]
+    lines: tuple[ForestLine, ...]
 
 
 def forest(results: TableResults) -> list[Panel]:
@@ -105,23 +105,23 @@ def draw_forest(results: TableResults, path: Path) -> None:
     figure.savefig(path)
 
 
-def _beside_print(cell: Compared, control: Compared | None) -> Line | None:
+def _beside_print(cell: Compared, control: Compared | None) -> ForestLine | None:
     gap = cell.difference
     if gap is None or cell.published is None:
         return None
     interval = None if gap.low is None or gap.high is None else (gap.low, gap.high)
     ends = None if control is None or control.ours is None else mean_interval(control.ours)
     band = None if ends is None else (ends[0] - cell.published, ends[1] - cell.published)
-    return Line(cell.row_name, gap.mean, interval, band)
+    return ForestLine(cell.row_name, gap.mean, interval, band)
 
 
-def _beside_untrained(results: TableResults, cell: Compared) -> Line | None:
+def _beside_untrained(results: TableResults, cell: Compared) -> ForestLine | None:
     runs = results.of(cell.row, cell.column).values()
     gaps = summarise(run.value - run.untrained for run in runs if run.untrained is not None)
     if gaps is None:
         return None
     counts = smallest_difference(results.table, cell.column)
-    return Line(cell.row_name, gaps.mean, difference_interval(gaps), (-counts, counts))
+    return ForestLine(cell.row_name, gaps.mean, difference_interval(gaps), (-counts, counts))
 
 
 def _names(panel: Panel) -> list[str]:
