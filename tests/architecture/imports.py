@@ -23,7 +23,7 @@ FLOORS = (
     ("tuning/objectives",),
     ("tuning/methods",),
     ("tuning/provenance", "tuning/training", "tuning/catalogue"),
-    ("tuning/results", "tuning/skeletons"),
+    ("tuning/results", "tuning/trials", "tuning/skeletons"),
     ("tuning/planning", "tuning/progress", "tuning/export", "tuning/track"),
     ("tuning/reports", "tuning/ray"),
     ("tuning/sensitivity", "tuning/tables", "tuning/transfer"),

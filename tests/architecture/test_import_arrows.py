@@ -128,9 +128,8 @@ def test_what_starts_often_starts_without_what_it_may_not_need() -> None:
 
     One process imports them one after the other, as torch and Ray take seconds to import.
     """
-    by_itself = [
-        name for name in MODULES if name.startswith(("tuning.training", "tuning.planning", "tuning.results"))
-    ]
+    alone = ("tuning.training", "tuning.trials", "tuning.planning", "tuning.results")
+    by_itself = [name for name in MODULES if name.startswith(alone)]
     starts = [
         (["tuning.cli"], {"torch", "ray", "numpy"}),
         (["tuning.results.selection"], {"torch", "ray", "scipy.stats"}),

@@ -12,9 +12,9 @@ import contrasweep.tuning.ray.final as final
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.selected import selected_of
-from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.store import save_study
+from contrasweep.tuning.trials.trial import TrialReport, TrialRequest
 from tests.studies import STUDY, PlannedStudy, Run, scored, small_plan, write_run
 
 FILE = "best.yaml"

@@ -9,14 +9,14 @@ import pytest
 from contrasweep.tuning.errors import GpuFault, InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import resources_for
-from contrasweep.tuning.planning.trial import TrialReport
-from contrasweep.tuning.planning.warned import WarnOnce
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final, trainer
 from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
 from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
+from contrasweep.tuning.trials.trial import TrialReport
+from contrasweep.tuning.trials.warned import WarnOnce
 
 RUN = "trial 0, seed 1"
 

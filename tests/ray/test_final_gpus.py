@@ -15,10 +15,10 @@ from ray.exceptions import RayTaskError
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final
 from contrasweep.tuning.ray.board import EpochBoard
+from contrasweep.tuning.trials.trial import TrialRequest
 
 HALF = Resources(concurrency=1, gpus=0.5)
 FULL = RayTaskError("run", "trace", SharedGpuFull("too little memory"))

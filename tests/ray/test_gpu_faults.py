@@ -21,14 +21,14 @@ from contrasweep.tuning.errors import GpuFault
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.resources import Machine, Resources
-from contrasweep.tuning.planning.seeds import new_trial
-from contrasweep.tuning.planning.trial import DataCache, TrialRequest
 from contrasweep.tuning.ray.alone import alone_if_gpu_was_full, request_alone
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.search import study
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+from contrasweep.tuning.trials.seeds import new_trial
+from contrasweep.tuning.trials.trial import DataCache, TrialRequest
 
 ASSERT = torch.AcceleratorError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA.")
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
@@ -51,7 +51,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
                     raise error
                 yield record
 
-        monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", breaking)
+        monkeypatch.setattr("contrasweep.tuning.trials.trial.pretrain", breaking)
         return begun
 
     return install
@@ -75,7 +75,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 @pytest.fixture
 def half_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepPlan:
     """Three trials, each on half of the one GPU, whose work is done on the CPU."""
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.device_of", lambda gpus: "cpu")
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.device_of", lambda gpus: "cpu")
     monkeypatch.setattr("contrasweep.tuning.ray.alone.ray.cluster_resources", lambda: {"GPU": 1.0})
     return tiny_plan(
         tmp_path,
@@ -221,7 +221,7 @@ def test_a_trial_that_has_ended_or_was_stopped_holds_no_network(
             networks.append(weakref.ref(record.objective))
             yield record
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", watched)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.pretrain", watched)
     trial = new_trial(replace(request_, trial=epochs + seeds, seeds=seeds), DataCache(seeds))
     for _ in range(epochs):
         trial.advance()

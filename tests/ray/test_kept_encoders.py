@@ -74,7 +74,7 @@ def test_a_seed_that_completed_keeps_its_encoder_until_the_failed_one_is_tried_a
                 raise TrainingDiverged("it broke")
             yield record
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", failing)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.pretrain", failing)
     with without_ray():
         run_sweep(tiny_plan(tmp_path, keep_weights=3, trials=2, seeds=2, scheduler="none"))
     outcomes = ResultsStore(tmp_path).trials("small").to_pylist()

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from contrasweep.tuning.planning.trial import TrialReport
-from contrasweep.tuning.planning.warned import KeptWarnings
 from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.trials.trial import TrialReport
+from contrasweep.tuning.trials.warned import KeptWarnings
 
 EPOCHS = 5
 

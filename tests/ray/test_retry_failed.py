@@ -28,7 +28,7 @@ def test_failed_trials_run_again_and_others_stay(tmp_path: Path, monkeypatch: py
                 raise TrainingDiverged("it broke")
             yield record
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.pretrain", breaking)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.pretrain", breaking)
     with without_ray():
         run_sweep(tiny_plan(tmp_path, trials=4, scheduler="none"))
         before = ResultsStore(tmp_path).trials("small").to_pylist()

@@ -19,11 +19,11 @@ from studies import outcome, small_plan
 from typer.testing import CliRunner
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
+from contrasweep.tuning.trials.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
 from tests.store.s3_server import s3_server
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]

@@ -13,13 +13,13 @@ from contrasweep.models import load_encoder
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning.best_config import BestConfig
-from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
 from contrasweep.tuning.planning.final_plan import plan_final_runs
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.ray.final import run_one
 from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
+from contrasweep.tuning.trials.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
 
 
 @pytest.fixture

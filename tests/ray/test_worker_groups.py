@@ -17,11 +17,11 @@ from studies import with_faulty_method
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.trainer import cause_of, error_in_one_line
 from contrasweep.tuning.ray.worker_group import _most_telling
 from contrasweep.tuning.store import ResultsStore, StoreUnavailable
+from contrasweep.tuning.trials.trial import TrialReport
 
 QUICK = ("probes.max_steps=5", "batch_size=64")
 # One driver runs a sweep, a run of `train` and a final run on one Ray, because Ray takes long to start. The

@@ -8,7 +8,6 @@ import torch
 
 from contrasweep.tuning.methods.metrics import MEASURES, Measure, is_minimised
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.planning.trial import TrialReport
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.figures import front_of
@@ -20,6 +19,7 @@ from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.observations import observe
 from contrasweep.tuning.transfer.measure import Measurement
 from contrasweep.tuning.transfer.table import cells_of, not_beaten
+from contrasweep.tuning.trials.trial import TrialReport
 from tests.studies import Run, WrittenStudy, make_final_record, make_record
 
 METRICS = ("train.loss", "val.alignment", "val.rankme", "val.feature_std")

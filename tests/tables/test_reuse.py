@@ -12,7 +12,6 @@ from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.trial import TrialReport, TrialRequest
 from contrasweep.tuning.store import (
     Heartbeat,
     ResultsStore,
@@ -26,6 +25,7 @@ from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import TableProgress, run_table
 from contrasweep.tuning.tables.text import facts
+from contrasweep.tuning.trials.trial import TrialReport, TrialRequest
 from tests.studies import Run, write_run
 from tests.tables.stored import store_runs, store_search
 

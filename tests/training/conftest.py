@@ -20,8 +20,8 @@ from contrasweep.tuning.objectives.ranks import ONE
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.trial import DataCache, TrialRequest
 from contrasweep.tuning.store import Location, ResultsStore, open_location, save_study
+from contrasweep.tuning.trials.trial import DataCache, TrialRequest
 
 # Every setting is written out: a better default elsewhere does not change these tests.
 SMALL = {
@@ -148,7 +148,7 @@ def cache(small_data: Callable[[str], PreparedData], monkeypatch: pytest.MonkeyP
     def prepare(experiment: Experiment, *_: Any) -> PreparedData:
         return small_data(experiment.dataset)
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", prepare)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.prepare_data", prepare)
     return DataCache()
 
 

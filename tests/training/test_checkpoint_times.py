@@ -14,15 +14,15 @@ from trial_steps import Clock, drop_after, finish
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.planning import checkpoints
-from contrasweep.tuning.planning.checkpoints import (
+from contrasweep.tuning.store import Location, StoreUnavailable
+from contrasweep.tuning.training.pretrain import pretrain
+from contrasweep.tuning.trials.checkpoints import (
     CHECKPOINT_SECONDS,
     QUICK_SECONDS,
     RAREST_SECONDS,
     Checkpoints,
 )
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
-from contrasweep.tuning.store import Location, StoreUnavailable
-from contrasweep.tuning.training.pretrain import pretrain
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
 
 Make = Callable[..., Experiment]
 Request = Callable[..., TrialRequest]

@@ -14,10 +14,10 @@ from trial_steps import STUDY, Clock, drop_after, finish, metrics_of
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
-from contrasweep.tuning.planning.seeds import Replicates, end_all, mean_report, new_trial
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import Location, ResultsStore
+from contrasweep.tuning.trials.checkpoints import CHECKPOINT_SECONDS
+from contrasweep.tuning.trials.seeds import Replicates, end_all, mean_report, new_trial
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialReport, TrialRequest
 from tests.ranks import WORLD, results_of_ranks
 
 Request = Callable[..., TrialRequest]
@@ -143,7 +143,7 @@ def test_all_workers_leave_out_a_seed_that_completed_before_a_death(
     (ended,) = finish(Trial(first, cache))[-1:]
     drop_after(second, cache, checkpointed=1)
     (tmp_path / "request.pkl").write_bytes(pickle.dumps(request))
-    ranks = results_of_ranks(run_rank, tmp_path, "contrasweep.tuning.planning.seeds")
+    ranks = results_of_ranks(run_rank, tmp_path, "contrasweep.tuning.trials.seeds")
     for rank in ranks:
         assert [(report.epoch, report.error) for report in rank["reports"]] == [(ended.epoch, None)]
         assert rank["trained"] == [second.experiment.seed]

@@ -17,9 +17,9 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.objectives.prepared import PreparedData, preparation_key
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreError, StudyRecord, save_study
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
 
 Request = Callable[..., TrialRequest]
 
@@ -90,7 +90,7 @@ def test_whatever_else_breaks_is_recorded_with_its_type(
     def no_disk(*_: Any) -> PreparedData:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", no_disk)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.prepare_data", no_disk)
     trial = Trial(request_of(), DataCache())
     with caplog.at_level(logging.ERROR):
         report = trial.advance()
@@ -105,7 +105,7 @@ def test_a_trial_that_could_not_begin_goes_no_further_either(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(
-            "contrasweep.tuning.planning.trial.pretrain",
+            "contrasweep.tuning.trials.trial.pretrain",
             lambda *_, **__: (_ for _ in ()).throw(OSError("gone")),
         )
         trial = Trial(request_of(), cache)
@@ -226,7 +226,7 @@ def test_prepared_data_is_kept_while_it_fits(
         loaded.append(preparation_key(experiment))
         return small_data(experiment.dataset)
 
-    monkeypatch.setattr("contrasweep.tuning.planning.trial.prepare_data", prepare)
+    monkeypatch.setattr("contrasweep.tuning.trials.trial.prepare_data", prepare)
     cache, experiment = DataCache(), request_of().experiment
     first = cache.get(experiment, None)
     assert cache.get(experiment.with_values({"seed": 5, "temperature": 0.9}), None) is first

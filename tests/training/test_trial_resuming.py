@@ -8,9 +8,9 @@ import pytest
 from tensorboard.plugins.hparams.api_pb2 import STATUS_SUCCESS
 from trial_steps import STUDY, Clock, drop_after, finish, metrics_of, row_of, scalars_of, session_statuses
 
-from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialRequest, end_from_outside
 from contrasweep.tuning.store import Location, ResultsStore
+from contrasweep.tuning.trials.checkpoints import CHECKPOINT_SECONDS
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest, end_from_outside
 
 Request = Callable[..., TrialRequest]
 

@@ -10,10 +10,10 @@ from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG, parse_ses
 
 from contrasweep.data import dataset_spec
 from contrasweep.tuning.methods import METHODS
-from contrasweep.tuning.planning.checkpoints import RAREST_SECONDS
 from contrasweep.tuning.planning.needs import lacking
-from contrasweep.tuning.planning.trial import DataCache, Trial, TrialReport, TrialRequest
 from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.trials.checkpoints import RAREST_SECONDS
+from contrasweep.tuning.trials.trial import DataCache, Trial, TrialReport, TrialRequest
 
 STUDY = "digits-1"
 

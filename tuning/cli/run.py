@@ -142,8 +142,8 @@ def _setup(config: "Selected", data_root: Path | None, gpus: float) -> str:
     """Return what a final run of a configuration consists of."""
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.setup import setup_in_words
-    from contrasweep.tuning.planning.trial import device_of
     from contrasweep.tuning.results.selection import data_root_of
+    from contrasweep.tuning.training.devices import device_of
 
     experiment = config.experiment.on_all_training_data()
     spec = spec_for(experiment, data_root_of(data_root, config.data_root))

@@ -58,7 +58,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         setup_in_words,
         unreached_in_words,
     )
-    from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.training.devices import device_of
 
     told: dict[str, list[str]] = {}
     warnings: dict[str | None, None] = {}
@@ -115,9 +115,9 @@ def _time_in_words(one: Mapping[str, Any]) -> str:
 
 
 def _dry_run(plan: "SweepPlan") -> dict[str, Any]:
-    from contrasweep.tuning.planning.trial import device_of
     from contrasweep.tuning.results.pace import earlier_pace
     from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.training.devices import device_of
 
     study, epochs = plan.new_study(), plan.search.trials * plan.search.seeds * plan.experiment.epochs
     searched, device = [one.name for one in plan.space.searched], device_of(plan.resources.gpus)

@@ -244,7 +244,7 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
 def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, **on: Any) -> None:
     """Say what the runs of a table take; refuse what is not there before the first."""
     from contrasweep.tuning.planning.resources import resources_for
-    from contrasweep.tuning.planning.trial import device_of
+    from contrasweep.tuning.training.devices import device_of
 
     asked = {"concurrency": None, "cpus": cpus_per_run, "gpus": gpus_per_worker, **on}
     resources = resources_for(**asked)

@@ -82,16 +82,16 @@ def train(
 
     from contrasweep.data import check_available
     from contrasweep.tuning.objectives.prepared import spec_for
-    from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.planning.resolve import check_enough_images, resolve
     from contrasweep.tuning.planning.resources import gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
-    from contrasweep.tuning.planning.trial import device_of
-    from contrasweep.tuning.planning.warned import warning_once
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.checkpoint import load_checkpoint
+    from contrasweep.tuning.training.devices import device_of
     from contrasweep.tuning.training.pretrain import pretrain
     from contrasweep.tuning.training.trained_encoder import encoder_file_of
+    from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
+    from contrasweep.tuning.trials.warned import warning_once
 
     here = device_for(device) if alone else ""
     gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)

@@ -1,1 +1,1 @@
-"""Decisions before and around a run, without Ray: plans, search spaces, resources, trials."""
+"""Decisions before a run, without Ray: plans, search spaces, resources, what a resumed study may change."""

@@ -23,7 +23,6 @@ from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.planning.resume_check import without_column
 from contrasweep.tuning.planning.selected import Selected, selected_of
-from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.commands import results_folder
@@ -41,6 +40,7 @@ from contrasweep.tuning.store import (
     save_study,
     study_names,
 )
+from contrasweep.tuning.trials.trial import TrialRequest
 
 ANOTHER_NAME: Final = "use another results folder, or change `study` in a best.yaml"
 """What the user of a name that is taken can do."""

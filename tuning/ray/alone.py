@@ -14,9 +14,9 @@ import ray
 
 from contrasweep.tuning.errors import SharedGpuFull
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.ray import internals
 from contrasweep.tuning.ray.reserved import bundles
+from contrasweep.tuning.trials.trial import TrialRequest
 
 
 def gpus_of_ray() -> float:

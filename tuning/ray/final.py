@@ -18,10 +18,7 @@ from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, Swee
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, trial_and_seed
 from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
-from contrasweep.tuning.planning.seeds import new_trial
 from contrasweep.tuning.planning.selected import Selected
-from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest, end_from_outside
-from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings, warning_once
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
@@ -39,6 +36,9 @@ from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
 from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import scores_of_final_run
+from contrasweep.tuning.trials.seeds import new_trial
+from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest, end_from_outside
+from contrasweep.tuning.trials.warned import WarnOnce, passing_on_warnings, warning_once
 
 log = logging.getLogger(__name__)
 

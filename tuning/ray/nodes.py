@@ -16,11 +16,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from contrasweep.data import DatasetMissing, Share, check_available, take_share
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings
-from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.planning.weights import refuse_other_file
 from contrasweep.tuning.store import Location, StoreUnavailable
 from contrasweep.tuning.store.filesystem import ONCE
 from contrasweep.tuning.store.layout import heartbeat_path
+from contrasweep.tuning.trials.trial import TrialRequest
 
 
 class NodeLacks(StoreUnavailable):

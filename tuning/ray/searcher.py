@@ -14,8 +14,6 @@ from ray.tune.utils import flatten_dict
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd, Reason
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.seeds import all_completed, end_all
-from contrasweep.tuning.planning.trial import TrialRequest
 from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
@@ -28,6 +26,8 @@ from contrasweep.tuning.results.violations import violations
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal, keeps
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord, TrialInfo, end_trial
+from contrasweep.tuning.trials.seeds import all_completed, end_all
+from contrasweep.tuning.trials.trial import TrialRequest
 
 NO_EXPERIMENT: Final = ""
 """The `config` of a trial whose values give no experiment."""

@@ -20,18 +20,18 @@ from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import waiting
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
-from contrasweep.tuning.planning.checkpoints import CHECKPOINT_SECONDS
-from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.planning.trial import device_of
-from contrasweep.tuning.planning.warned import WarnOnce, passing_on_warnings
 from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
 from contrasweep.tuning.ray.reserved import backend_for, of_one_worker, placement
 from contrasweep.tuning.ray.worker_group import how_telling
+from contrasweep.tuning.training.devices import device_of
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
+from contrasweep.tuning.trials.checkpoints import CHECKPOINT_SECONDS
+from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
+from contrasweep.tuning.trials.warned import WarnOnce, passing_on_warnings
 
 log = logging.getLogger(__name__)
 

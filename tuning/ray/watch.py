@@ -13,8 +13,8 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from contrasweep.tuning.errors import GpuFault
-from contrasweep.tuning.planning.warned import WarnOnce
 from contrasweep.tuning.ray import internals
+from contrasweep.tuning.trials.warned import WarnOnce
 
 DEATH = "worker process has died"
 """Part of Ray's message when a worker disappears. Ray knows neither the signal nor the exit code."""

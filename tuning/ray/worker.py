@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from ray import tune
 
-from contrasweep.tuning.planning.seeds import new_trial
-from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.planning.warned import KeptWarnings
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.ray.worker_group import RankGroup, free_memory
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
+from contrasweep.tuning.trials.seeds import new_trial
+from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.trials.warned import KeptWarnings
 
 TOGETHER = 0.25
 """Seconds of epochs that a worker reports at once: each report makes it wait for the driver."""

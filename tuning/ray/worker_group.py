@@ -23,13 +23,13 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.objectives import waiting
 from contrasweep.tuning.objectives.ranks import Ranks
-from contrasweep.tuning.planning.seeds import new_trial
-from contrasweep.tuning.planning.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.planning.warned import KeptWarnings
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.reserved import backend_for
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
+from contrasweep.tuning.trials.seeds import new_trial
+from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest
+from contrasweep.tuning.trials.warned import KeptWarnings
 
 log = logging.getLogger(__name__)
 

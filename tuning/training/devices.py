@@ -57,3 +57,8 @@ def check_device_name(asked: str) -> None:
         raise InputError("device mps cannot be used: scores are computed in float64, which it does not have")
     if asked not in DEVICES:
         raise unknown_name("device", asked, DEVICES)
+
+
+def device_of(gpus: float) -> str:
+    """Return the device on which a worker with `gpus` GPUs trains."""
+    return "cuda" if gpus else "cpu"

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed
-from contrasweep.tuning.planning.gpu_errors import gpu_errors_in_words, reason_of, refuse_result
 from contrasweep.tuning.planning.resolve import resolve
+from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words, reason_of, refuse_result
 
 DEBUG = "\nCUDA kernel errors might be asynchronously reported at some other API call."
 FAULTS = [

@@ -21,26 +21,19 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.statuses import ENDED, Status
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
-from contrasweep.tuning.planning.checkpoints import Checkpoints
-from contrasweep.tuning.planning.gpu_errors import reason_of, refuse_result
-from contrasweep.tuning.planning.warned import Warned
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord, layout
 from contrasweep.tuning.store.attempts import TrialOvertaken, row_of
 from contrasweep.tuning.store.schema import METRIC, Phase, cells_under
 from contrasweep.tuning.store.tensorboard import TrialEvents
 from contrasweep.tuning.store.writer import TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
+from contrasweep.tuning.training.devices import device_of
 from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
+from contrasweep.tuning.trials.checkpoints import Checkpoints
+from contrasweep.tuning.trials.gpu_errors import reason_of, refuse_result
+from contrasweep.tuning.trials.warned import Warned
 
 log = logging.getLogger(__name__)
-
-DEVICE = "cpu"
-"""Where trials train that have no GPU."""
-
-
-def device_of(gpus: float) -> str:
-    """Return the device on which a worker with `gpus` GPUs trains."""
-    return "cuda" if gpus else DEVICE
 
 
 @dataclass(frozen=True)
@@ -188,7 +181,7 @@ class DataCache:
     A sweep has one dataset, but each seed of a transductive dataset has its own fold.
     """
 
-    def __init__(self, size: int = 1, device: str = DEVICE) -> None:
+    def __init__(self, size: int = 1, device: str = "cpu") -> None:
         self._size = size
         self._device = torch.device(device)
         self._held: dict[str, Prepared] = {}

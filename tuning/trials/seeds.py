@@ -7,9 +7,11 @@ from typing import Any
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
-from contrasweep.tuning.planning.checkpoints import Checkpoints
-from contrasweep.tuning.planning.gpu_errors import refuse_result
-from contrasweep.tuning.planning.trial import (
+from contrasweep.tuning.statistics import Summary, summarise
+from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
+from contrasweep.tuning.trials.checkpoints import Checkpoints
+from contrasweep.tuning.trials.gpu_errors import refuse_result
+from contrasweep.tuning.trials.trial import (
     DataCache,
     Trial,
     TrialReport,
@@ -17,8 +19,6 @@ from contrasweep.tuning.planning.trial import (
     completed_report,
     end_from_outside,
 )
-from contrasweep.tuning.statistics import Summary, summarise
-from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
 
 
 class Follower:
@@ -170,7 +170,7 @@ def all_completed(request: TrialRequest) -> TrialReport | None:
 def end_all(request: TrialRequest, status: Status, **details: Any) -> Status:
     """Record the end of each seed of a trial that cannot record it itself.
 
-    See `planning.trial.end_from_outside`. Returns the worst status that the store now holds.
+    See `trials.trial.end_from_outside`. Returns the worst status that the store now holds.
     """
     held = {end_from_outside(one, status, **details) for one in request.replicates()}
     order: tuple[Status, ...] = ("failed", "stopped", "interrupted", "completed")
