@@ -82,6 +82,13 @@ def test_a_notebook_lists_studies_with_the_counts_of_the_command(
     assert read_study(ResultsStore("results"), "two").counts == {"completed": 2, "stopped": 1}
 
 
+def test_the_unit_of_a_score_is_told_only_where_a_trial_has_the_score(store: ResultsStore) -> None:
+    assert "Colour MSE" in CliRunner().invoke(app, ["show", "one"]).output
+    plan = plan_sweep("infonce", "colour-digits", trials=1, epochs=1, results="results", name="failed")
+    PlannedStudy(plan).write(Run(status="failed"))
+    assert "Colour MSE" not in CliRunner().invoke(app, ["show", "failed"]).output
+
+
 def test_final_runs_are_in_the_same_unit(capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[dict[str, Any]] = [
         {
