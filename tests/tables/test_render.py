@@ -253,6 +253,12 @@ def test_a_small_form_has_the_printed_curve_in_a_panel_of_its_own(
     assert [c.get_label() for c in printed.containers] == ["printed, FairInfoNCE"]
     assert (ours.get_ylabel(), printed.get_ylabel()) == ("Accuracy", "Accuracy, as printed")
     assert not printed.lines or all(line.get_label() != "untrained encoder" for line in printed.lines)
+    figure = kept[0]
+    figure.draw_without_rendering()
+    title = figure.get_suptitle()
+    assert "QUICK" in title
+    (text,) = (one for one in figure.texts if one.get_text() == title)
+    assert 0 <= text.get_window_extent().x0 < text.get_window_extent().x1 <= figure.bbox.width
 
 
 def test_columns_that_are_places_are_one_curve_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OURS, PRINTED = "ours", "printed"
 STYLES = ("--", ":", "-.")
+_WIDTH, _LETTERS = 4.6, 66
+"""The width of a panel in inches, and how many letters of the title fit on it."""
 MOST_TICKS = 8
 """With more swept values than this, matplotlib chooses the ticks."""
 
@@ -46,7 +48,7 @@ def draw_table(results: TableResults, path: Path) -> None:
     from matplotlib.figure import Figure
 
     rows = _rows(results, panels)
-    figure = Figure(figsize=(4.6 * len(panels), 4.0 * len(rows)), layout="constrained", dpi=110)
+    figure = Figure(figsize=(_WIDTH * len(panels), 4.0 * len(rows)), layout="constrained", dpi=110)
     grid = figure.subplots(len(rows), len(panels), squeeze=False)
     for shown, line in zip(rows, grid, strict=True):
         for axes, (name, cells) in zip(line, panels.items(), strict=True):
@@ -59,7 +61,8 @@ def draw_table(results: TableResults, path: Path) -> None:
             axes.spines[["top", "right"]].set_visible(False)
     spread = any(cell.ours and cell.ours.std is not None for cells in panels.values() for cell in cells)
     bars = " Bars: ± sample standard deviation over seeds." if spread and table.run.axis.y is None else ""
-    figure.suptitle(textwrap.fill(f"{title(results)}.{bars}", 90), fontsize=8)
+    width = min(90, _LETTERS * len(panels))
+    figure.suptitle(textwrap.fill(f"{title(results)}.{bars}", width), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
