@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from ray import cloudpickle
@@ -12,10 +11,11 @@ from ray import cloudpickle
 import benchmarks.fake_training as this_module
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared
-from contrasweep.tuning.planning import trial
 from contrasweep.tuning.ray import tuner
 from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.trials import trial
 
 DATASET = "colour-digits:images=300,test_images=100"
 """Real images, few of them: workers prepare them once, and nothing is trained on them."""
@@ -32,13 +32,15 @@ class NoState:
 
 @dataclass(frozen=True)
 class FakeRecord:
-    """Stands in for `tuning.training.pretrain.EpochRecord`; its objective has an encoder and nothing else."""
+    """Stands in for `tuning.training.pretrain.EpochRecord`."""
 
     epoch: int
     epochs: int
     metrics: dict[str, float]
     train_seconds: float
-    objective: SimpleNamespace
+    data: Prepared
+    encoder: Encoder
+    experiment: Experiment
     evaluate_seconds: float = 0.0
 
     @property
@@ -47,6 +49,9 @@ class FakeRecord:
 
     def snapshot(self) -> NoState:
         return NoState()
+
+    def encoder_file(self) -> bytes:
+        return encoder_file(self.data.spec, self.encoder, self.experiment)
 
 
 def spin(seconds: float) -> float:
@@ -73,12 +78,12 @@ class FakePretrain:
         settings, epochs = experiment.encoder, experiment.epochs
         if settings.name not in self._encoders:
             self._encoders[settings.name] = data.build_encoder(settings)
-        objective = SimpleNamespace(encoder=self._encoders[settings.name])
+        encoder = self._encoders[settings.name]
         for epoch in range(epochs + 1):
             spent = spin(0.0 if epoch == 0 else self._seconds / epochs)
             score = 0.5 + 0.1 * epoch / epochs
             metrics = {"val.ridge_accuracy": score, "val.accuracy": score, "train.loss": 1.0}
-            yield FakeRecord(epoch, epochs, metrics, spent, objective)
+            yield FakeRecord(epoch, epochs, metrics, spent, data, encoder, experiment)
 
 
 @contextmanager
