@@ -1,10 +1,10 @@
 """Training of a fixed length, to separate the other costs of a sweep from the training itself."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 from ray import cloudpickle
@@ -12,10 +12,11 @@ from ray import cloudpickle
 import benchmarks.fake_training as this_module
 from contrasweep.models import Encoder
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.encoders import encoder_file
 from contrasweep.tuning.objectives.prepared import Prepared
-from contrasweep.tuning.planning import trial
 from contrasweep.tuning.ray import tuner
 from contrasweep.tuning.ray.worker import TrialWorker
+from contrasweep.tuning.trials import trial
 
 DATASET = "colour-digits:images=300,test_images=100"
 """Real images, few of them: workers prepare them once, and nothing is trained on them."""
@@ -32,13 +33,13 @@ class NoState:
 
 @dataclass(frozen=True)
 class FakeRecord:
-    """Stands in for `tuning.training.pretrain.EpochRecord`; its objective has an encoder and nothing else."""
+    """Stands in for `tuning.training.pretrain.EpochRecord`; `encoder_file` is called like its method."""
 
     epoch: int
     epochs: int
     metrics: dict[str, float]
     train_seconds: float
-    objective: SimpleNamespace
+    encoder_file: Callable[[], bytes]
     evaluate_seconds: float = 0.0
 
     @property
@@ -73,12 +74,12 @@ class FakePretrain:
         settings, epochs = experiment.encoder, experiment.epochs
         if settings.name not in self._encoders:
             self._encoders[settings.name] = data.build_encoder(settings)
-        objective = SimpleNamespace(encoder=self._encoders[settings.name])
+        file = partial(encoder_file, data.spec, self._encoders[settings.name], experiment)
         for epoch in range(epochs + 1):
             spent = spin(0.0 if epoch == 0 else self._seconds / epochs)
             score = 0.5 + 0.1 * epoch / epochs
             metrics = {"val.ridge_accuracy": score, "val.accuracy": score, "train.loss": 1.0}
-            yield FakeRecord(epoch, epochs, metrics, spent, objective)
+            yield FakeRecord(epoch, epochs, metrics, spent, file)
 
 
 @contextmanager
