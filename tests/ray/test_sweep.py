@@ -20,7 +20,6 @@ from contrasweep.data import load_test, whole_image
 from contrasweep.models import load_encoder
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.experiment.statuses import ENDED
-from contrasweep.tuning.planning import checkpoints
 from contrasweep.tuning.planning.best_config import config_of
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resume_check import Expected
@@ -32,6 +31,7 @@ from contrasweep.tuning.results.final_runs import summarise_runs
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.store.heartbeat import read_heartbeat
+from contrasweep.tuning.trials import checkpoints
 
 HERE = Path(__file__).parent
 HPARAMS = "data/plugin/hparams"

@@ -17,7 +17,8 @@ TIMEOUT = 100_000
 DRIVER = """
 import functools, os, signal, time
 from pathlib import Path
-from contrasweep.tuning.planning import resources, trial
+from contrasweep.tuning.planning import resources
+from contrasweep.tuning.trials import trial
 from contrasweep.tuning.ray import cluster, searcher, sweep, tuner, watch, worker
 hanging = Path(os.environ["FAULTS"], "hanging")
 clock = lambda: time.monotonic() + 1e6 * hanging.exists()

@@ -13,9 +13,9 @@ from trial_steps import Clock, drop_after, finish
 
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import PreparedData
-from contrasweep.tuning.planning import checkpoints
 from contrasweep.tuning.store import Location, StoreUnavailable
 from contrasweep.tuning.training.pretrain import pretrain
+from contrasweep.tuning.trials import checkpoints
 from contrasweep.tuning.trials.checkpoints import (
     CHECKPOINT_SECONDS,
     QUICK_SECONDS,

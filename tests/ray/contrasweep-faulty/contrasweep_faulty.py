@@ -24,7 +24,7 @@ from contrasweep.tuning.methods.method import with_projection_head
 from contrasweep.tuning.objectives.objective import Batch, Objective
 from contrasweep.tuning.objectives.prepared import PreparedData
 from contrasweep.tuning.objectives.ranks import group_ranks
-from contrasweep.tuning.planning import checkpoints
+from contrasweep.tuning.trials import checkpoints
 
 log = logging.getLogger(__name__)
 
