@@ -1,7 +1,7 @@
 """Training of a fixed length, to separate the other costs of a sweep from the training itself."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
