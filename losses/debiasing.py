@@ -75,8 +75,9 @@ class SoftCon(Loss):
 
     The positives of an anchor are the other images of its class, in all views. The value of an anchor is the
     weighted mean of their `-log` shares; an anchor whose weights are all 0 has the value 0 and stays in the
-    mean. The image's own views weigh exactly 0; in the released code they weigh what rounding leaves of
-    1 - cos(b_i, b_i), which decides the value where an anchor has no other positive.
+    mean. Equal bias features weigh exactly 0, and so do the image's own views; in the released code they
+    weigh what rounding leaves of 1 - cos(b_i, b_j), which decides the value where an anchor has no other
+    positive.
     """
 
     temperature: Positive = 0.07
@@ -107,8 +108,10 @@ class SoftCon(Loss):
     def _weights(labels: Tensor, condition: Tensor) -> Tensor:
         """Weights (B, B) of pairs of images, 0..2; 0 across classes and on the diagonal."""
         direction = normalised(condition.double() if condition.dtype == torch.float64 else condition.float())
-        weights = (1 - direction @ direction.T).clamp_min(0) * (labels[:, None] == labels)
-        return weights.fill_diagonal_(0)
+        weights = (1 - direction @ direction.T) * (labels[:, None] == labels)
+        # Equal bias features leave a rounding error, which would weigh as much as 1 beside weights of 0.
+        rounding = 16 * torch.finfo(weights.dtype).eps
+        return weights.masked_fill(weights <= rounding, 0).fill_diagonal_(0)
 
 
 class BiasBal(Loss):
@@ -137,7 +140,7 @@ class BiasBal(Loss):
         biases, classes = self.log_prior.shape
         require_classes("labels", labels, len(logits), classes)
         require_classes("bias", bias, len(logits), biases)
-        adjusted = logits + self.log_prior.to(logits.dtype)[bias]
+        adjusted = logits + self.log_prior.to(logits.dtype)[bias.long()]
         return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels.long(), reduction="none"))
 
 

@@ -74,7 +74,8 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
     Each pair enters the aligned population with the distance `b d` and the conflicting one with `(1 - b) d`.
     The means are `1/N sum b d` and `1/N sum (1 - b) d`, with N the number of anchors, as in the paper. The
     paper gives no standard deviation; we take the standard deviation of the weighted distances over the
-    pairs of the class (for the negatives: of the other classes). A term with fewer than two pairs is invalid.
+    pairs of the class (for the negatives: of the other classes). A term with fewer than two pairs is invalid;
+    for kl and jeffreys, also one of a population whose weights come to fewer than two pairs.
     """
     require_views(views, labels=labels)
     B = views.shape[1]
@@ -92,7 +93,12 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
         torch.stack([a[both], c[both]], 1).flatten() for a, c in zip(aligned, conflicting, strict=True)
     )
     counts = pairs.counts[both].repeat_interleave(2)
-    return _compared(mean * counts / len(distances), variance, counts >= 4, form)
+    enough = counts >= 4
+    if form in ("kl", "jeffreys"):
+        # These divide by variances, which of a population without weight are rounding errors.
+        held = torch.stack([pairs.sums(weight)[both] for weight in (b, 1 - b)], 1)
+        enough = enough & (held.flatten() >= 4)
+    return _compared(mean * counts / len(distances), variance, enough, form)
 
 
 def _require_similarity(similarity: Tensor) -> None:

@@ -41,7 +41,7 @@ class HSIC(Loss):
         K, L = _centred(features, self.sigma), _centred(biased_features, self.biased_sigma)
         # With both means at 0, the estimate's middle term is 0.
         value = (K * L).sum() - 2 / (images - 2) * (K.sum(0) * L.sum(0)).sum()
-        return LossTerms.all_valid(value[None] / (images * (images - 3)))
+        return LossTerms.all_valid(value.to(features.dtype)[None] / (images * (images - 3)))
 
 
 def median_distance(features: Tensor) -> float:
@@ -58,9 +58,12 @@ def median_distance(features: Tensor) -> float:
 
 
 def _centred(features: Tensor, sigma: float) -> Tensor:
-    """The kernel matrix (B, B) with 0 on its diagonal and, beside it, entries whose mean is 0."""
+    """The kernel matrix (B, B) with 0 on its diagonal and, beside it, entries whose mean is 0.
+
+    It is in float64: features far from each other leave no digit of a small distance in float32.
+    """
     images = len(features)
-    kernel = torch.exp(squared_distances(features) / (-2 * sigma**2))
+    kernel = torch.exp(squared_distances(features.double()) / (-2 * sigma**2))
     apart = 1 - torch.eye(images, dtype=kernel.dtype, device=kernel.device)
     mean = (kernel * apart).sum() / (images * (images - 1))
     return (kernel - mean) * apart

@@ -18,9 +18,9 @@ from contrasweep.losses.scores import (
     full_precision,
     logsumexp,
     normalised,
-    partner_scores,
     self_scores,
     softplus,
+    without_self,
 )
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Positive, require_queue, require_views
@@ -36,6 +36,9 @@ def info_nce_terms(views: Tensor, temperature: float, negatives: str = "cross") 
     `negatives="cross"`: the `y_j` of the other images. `"all"`: their `y_j` and `x_j`, 2(B - 1) in all
     (NT-Xent).
     `views` (V, B, D) with V >= 2; V(V - 1)B terms, all valid. Raises ValueError for fewer than two views.
+
+    With two views, the positive is left out of the sum and both are compared: where it dominates the sum, the
+    difference of their logarithms would keep few digits, and none in TF32.
     """
     require_views(views, at_least=2)
     values = _all_negatives(views, temperature) if negatives == "all" else _cross_view(views, temperature)
@@ -48,8 +51,8 @@ def _cross_view(views: Tensor, temperature: float) -> Tensor:
     values = []
     for a, b in combinations(range(len(z)), 2):
         scores = (z[a] / temperature) @ z[b].T
-        positive = (z[a] * z[b]).sum(1) / temperature
-        values += [logsumexp(scores, 1) - positive, logsumexp(scores, 0) - positive]
+        positive, negatives = scores.diagonal(), without_self(scores)
+        values += [softplus(logsumexp(negatives, dim) - positive) for dim in (1, 0)]
     return torch.cat(values)
 
 
@@ -59,7 +62,7 @@ def _all_negatives(views: Tensor, temperature: float) -> Tensor:
     z = flat_views(views)
     scores = self_scores(z, temperature)
     if V == 2:
-        return logsumexp(scores) - partner_scores(z, temperature)
+        return _nt_xent(scores)
     blocks = scores.view(V, B, V, B)
     positive = blocks.diagonal(dim1=1, dim2=3)
     per_view = logsumexp(blocks).transpose(1, 2)
@@ -67,6 +70,17 @@ def _all_negatives(views: Tensor, temperature: float) -> Tensor:
     # The diagonal goes first: with one image its sums are empty, and the slope of log(0 + 0) is not a number.
     sums = torch.logaddexp(_off_diagonal(own_view), _off_diagonal(per_view))
     return (sums - _off_diagonal(positive)).flatten()
+
+
+def _nt_xent(scores: Tensor) -> Tensor:
+    """The terms (2B,) of two views from their scores (2B, 2B), whose diagonal is -inf."""
+    images = len(scores) // 2
+    first, second = slice(None, images), slice(images, None)
+    partner = torch.zeros_like(scores)
+    for rows, columns in ((first, second), (second, first)):
+        partner[rows, columns].fill_diagonal_(-torch.inf)
+    positive = torch.cat([scores[first, second].diagonal(), scores[second, first].diagonal()])
+    return softplus(logsumexp(scores + partner) - positive)
 
 
 def _off_diagonal(matrix: Tensor) -> Tensor:

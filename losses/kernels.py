@@ -44,10 +44,15 @@ def _linear_factor(condition: Tensor, kernel: str, sigma2: float) -> Tensor | No
 
 
 def squared_distances(z: Tensor) -> Tensor:
-    """Squared distances (B, B) by one matrix product, centred first to keep cancellation errors small."""
+    """Squared distances (B, B) by one matrix product, centred first to keep cancellation errors small.
+
+    What may be a rounding error is 0, so that equal rows have the distance 0 also under a square root.
+    """
     z = z - z.mean(0)
     squared_norms = z.square().sum(1)
-    distances = torch.addmm(squared_norms[:, None] + squared_norms, z, z.T, alpha=-2).clamp_(min=0)
+    largest = squared_norms[:, None] + squared_norms
+    distances = torch.addmm(largest, z, z.T, alpha=-2)
+    distances.masked_fill_(distances <= 16 * torch.finfo(z.dtype).eps * largest, 0)
     distances.diagonal().zero_()
     return distances
 

@@ -76,7 +76,7 @@ class SwAV(Loss):
         """
         self._require_shapes(views, local, queue)
         crops = views if local is None else torch.cat([views, local])
-        scores = normalised(crops) @ normalised(self.prototypes).to(views.dtype).T
+        scores = normalised(crops) @ normalised(self.prototypes.to(views.dtype)).T
         targets = self._assignments(scores[: len(views)], queue)
         # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
         logits = scores / self.temperature
@@ -88,7 +88,7 @@ class SwAV(Loss):
     def _assignments(self, scores: Tensor, queue: Tensor | None) -> list[Tensor]:
         """Return the assignments (B, K) of each view from its `scores` (V, B, K)."""
         if queue is not None:
-            earlier = normalised(queue) @ normalised(self.prototypes).to(queue.dtype).T
+            earlier = normalised(queue) @ normalised(self.prototypes.to(queue.dtype)).T
             scores = torch.cat([earlier, scores], dim=1)
         passed = 0 if queue is None else queue.shape[1]
         return [balanced_assignments(one, self.epsilon, self.iterations)[passed:] for one in scores]

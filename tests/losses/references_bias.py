@@ -80,6 +80,8 @@ def fair_kl_continuous(views: Tensor, labels: Tensor, similarity: Tensor, form: 
             continue
         d = [2 - 2 * cos(z[i], z[j]) for i, j in pairs]
         b = [similarity[i % B, j % B] for i, j in pairs]
+        if form in ("kl", "jeffreys") and min(sum(b), len(b) - sum(b)) < 4:
+            continue
         aligned = [x * w for x, w in zip(d, b, strict=True)]
         conflicting = [x * (1 - w) for x, w in zip(d, b, strict=True)]
         total = total + compare_gaussians(

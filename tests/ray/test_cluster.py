@@ -221,7 +221,7 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     monkeypatch.chdir(tmp_path)
     always_saves = tmp_path / "code" / "contrasweep"
     shutil.copytree(our_code(), always_saves, ignore=shutil.ignore_patterns("__pycache__"))
-    module = always_saves / "tuning" / "planning" / "checkpoints.py"
+    module = always_saves / "tuning" / "trials" / "checkpoints.py"
     code = module.read_text()
     assert code.count("CHECKPOINT_SECONDS = 10.0") == 1
     module.write_text(code.replace("CHECKPOINT_SECONDS = 10.0", "CHECKPOINT_SECONDS = 0.0"))

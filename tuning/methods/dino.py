@@ -1,5 +1,6 @@
 """DINO: a student predicts the centred and sharpened output of a momentum teacher on another crop."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -100,10 +101,11 @@ class SelfDistillation(Objective):
 
     @torch.no_grad()
     def _entropy(self, teacher: Tensor) -> Tensor:
-        """Return the mean entropy of the teacher's distributions as a share of that of a uniform one."""
+        """Return the entropy of the teacher's mean distribution as a share of that of a uniform one."""
         scaled = (teacher.float() - self.centre) / self.loss.teacher_temperature
-        logs = scaled.log_softmax(2)
-        return -(logs.exp() * logs).sum(2).mean() / torch.tensor(float(teacher.shape[2])).log()
+        mean = scaled.softmax(2).flatten(0, 1).mean(0)
+        entropy: Tensor = torch.special.entr(mean).sum()
+        return entropy / math.log(len(mean))
 
 
 def build(experiment: Experiment, encoder: Encoder, data: PreparedData) -> Objective:

@@ -45,6 +45,7 @@ from contrasweep.models import (
     unbiased_accuracy,
     worst_group_accuracy,
 )
+from contrasweep.models.probes.linear import require_samples
 from contrasweep.models.probes.minibatch import FeaturesOfEpoch
 from contrasweep.models.scores import macro_auc, multi_label_f1
 from contrasweep.tuning.experiment import Experiment, ProbeSettings
@@ -288,6 +289,8 @@ def read_probe(
     """
     learnt: Tensor | FeaturesOfEpoch = train.features if seen is None else seen
     probe = _fit_classifier(learnt, train.images.labels, spec.classes, settings, classifier)
+    # The largest of some outputs that are NaN is the first: they would score as that class.
+    require_samples(held_out.features, len(held_out.features))
     outputs = probe(held_out.features)
     scores = label_scores(spec.measures(test=test), outputs, held_out.images, settings.threshold)
     colours, of_held_out = train.images.condition, held_out.images.condition
