@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 from contrasweep.data import LabelledImages, RandomViews, load_transductive, torch_generator, whole_image
 from contrasweep.models import (
     PROBE_RECIPES,
+    NonFiniteFeatures,
     accuracy,
     choose_knn,
     fit_knn,
@@ -36,9 +37,11 @@ from contrasweep.tuning.objectives.prepared import (
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.spaces import preset_settings
 from contrasweep.tuning.training.evaluation import (
+    Known,
     extract_features,
     probe_scores,
     probe_views,
+    read_probe,
     validation_scores,
 )
 from contrasweep.tuning.training.pretrain import build_objective, pretrain
@@ -217,6 +220,18 @@ def test_the_probe_never_learns_from_held_out_labels(experiment: Make, data: Pre
     swapped = probe_scores(objective, data.train, wrong, data.spec, e.probes, "logistic")
     assert right["accuracy"] + swapped["accuracy"] <= 1
     assert right["colour_mse"] == swapped["colour_mse"]
+
+
+@pytest.mark.parametrize("classifier", ["ridge", "logistic", "knn"])
+def test_held_out_features_that_are_not_finite_are_no_score(
+    classifier: str, experiment: Make, data: PreparedData
+) -> None:
+    e, rows = experiment("infonce"), data.train
+    features = torch.randn(len(rows.labels), 4, generator=torch.Generator().manual_seed(0))
+    broken = features.clone()
+    broken[3, 1] = torch.nan
+    with pytest.raises(NonFiniteFeatures, match="NaN"):
+        read_probe(Known(rows, features), Known(rows, broken), data.spec, e.probes, classifier)
 
 
 def _prepared(**values: object) -> PreparedData:
