@@ -10,7 +10,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import final_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, StudySchema
-from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from tests.studies import PlannedStudy, Run, WrittenStudy, make_final_record
 
 Score = Callable[[CellPlan, int], float | None]

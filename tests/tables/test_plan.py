@@ -14,15 +14,8 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
-from contrasweep.tuning.tables.plan import (
-    DATA,
-    NEVER,
-    RUNS,
-    CellPlan,
-    _shortened,
-    needed_data,
-    plan_table,
-)
+from contrasweep.tuning.tables.plan import _shortened, needed_data, plan_table
+from contrasweep.tuning.tables.planned import DATA, NEVER, RUNS, CellPlan
 
 TABLES = {name: load_table(name) for name in available_tables()}
 RUNNING = [name for name, table in TABLES.items() if table.run.rows]
@@ -121,6 +114,7 @@ def test_columns_of_one_run_share_it_and_rows_of_one_method_a_study() -> None:
     assert plan.runs == 40, "four kernels at two rates, five seeds"
     assert len(plan.running) == 16
     assert plan_table(TABLES["cclk-t5a"], seeds=2, columns=["acc"]).runs == 8
+    assert plan_table(TABLES["cclk-t5a"], seeds=2, columns=["acc"], rows=["rbf", "cosine"]).runs == 4
 
 
 def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
@@ -381,6 +375,7 @@ def test_the_cost_is_that_of_all_runs_or_unknown() -> None:
     [
         ("cclk-t3", {"scale": "papr"}, "Did you mean 'paper'"),
         ("cclk-t3", {"columns": ["ac"]}, "Did you mean 'acc'"),
+        ("cclk-t3", {"rows": ["fair-cclq"]}, "Did you mean 'fair-cclk'"),
         ("cclk-t3", {"seeds": 0}, "seeds must be at least 1"),
         ("cacr-t8", {"tune": True}, "no searched form"),
         ("cacr-t9", {"scale": "quick"}, "no quick form"),

@@ -10,7 +10,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
 from contrasweep.tuning.tables.outdated import changed_settings
-from contrasweep.tuning.tables.plan import DATA, plan_table
+from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.planned import DATA
 from contrasweep.tuning.tables.render import markdown
 from contrasweep.tuning.tables.results import read_results, save_results
 from tests.tables.stored import score, store_runs

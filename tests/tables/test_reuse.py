@@ -21,7 +21,8 @@ from contrasweep.tuning.store import (
 )
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done, search_held
 from contrasweep.tuning.tables.outdated import changed_settings
-from contrasweep.tuning.tables.plan import CellPlan, TablePlan, plan_table
+from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import read_results, save_results
 from contrasweep.tuning.tables.run import TableProgress, run_table
 from contrasweep.tuning.tables.text import facts

@@ -27,7 +27,8 @@ from contrasweep.tuning.results.selection import SelectedTrial, best_trials
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.store.schema import metric_column
 from contrasweep.tuning.tables.checks import tables_read
-from contrasweep.tuning.tables.plan import RUNS, STUDY_PREFIX, CellPlan, TablePlan, own_prefix, plan_table
+from contrasweep.tuning.tables.plan import STUDY_PREFIX, own_prefix, plan_table
+from contrasweep.tuning.tables.planned import RUNS, CellPlan, TablePlan
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults, runs_done_of
 from contrasweep.version import __version__
 

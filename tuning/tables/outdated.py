@@ -7,7 +7,8 @@ from typing import Any
 from contrasweep.tuning.experiment import default_settings, flat_settings
 from contrasweep.tuning.results.commands import spaces_command
 from contrasweep.tuning.tables.collect import search_space
-from contrasweep.tuning.tables.plan import CellPlan, plan_table
+from contrasweep.tuning.tables.plan import plan_table
+from contrasweep.tuning.tables.planned import CellPlan
 from contrasweep.tuning.tables.results import CellInfo, TableResults
 
 

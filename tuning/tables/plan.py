@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -13,156 +13,18 @@ from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import preset
 from contrasweep.search_spaces.tables import ColumnRun, Form, Override, Scale, Table
 from contrasweep.tuning.errors import InputError, unknown_name
-from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
 from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
+from contrasweep.tuning.tables.planned import DATA, NEVER, RUNS, CellPlan, TablePlan
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
-
-NEVER = "never here"
-DATA = "data missing"
-RUNS = "runs here"
 
 RAMP = "schedule.warmup_epochs"
 
 STUDY_PREFIX = "table-"
 """The names of all studies made for tables begin with this."""
-
-
-@dataclass(frozen=True)
-class CellPlan:
-    """The plan of one cell: the experiment that is run for it, or why none is run.
-
-    Attributes:
-        row, column: keys of the table.
-        state: `runs here`, `data missing` (the files exist, but not on this machine) or `never here`.
-        why: why the cell does not run; empty where it runs.
-        metric, control: the test scores of the trained and of the untrained encoder, by name.
-        scale: the factor from our unit to the printed unit.
-        experiment: the experiment; in a tuned table, with its settings before the search. A cell without its
-            data has one too, unless only the data say what it is.
-        study, trial: the name and the number under which the store holds the runs (without `-final`).
-        settings: what the table sets; a search of the row holds them fixed.
-    """
-
-    row: str
-    column: str
-    state: str
-    why: str = ""
-    metric: str = ""
-    control: str = ""
-    scale: float = 1.0
-    experiment: Experiment | None = None
-    study: str = ""
-    trial: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def planned(self) -> Experiment:
-        """The experiment of a cell that has one."""
-        assert self.experiment is not None, "the cell runs"
-        return self.experiment
-
-    @property
-    def config(self) -> BestConfig:
-        """The configuration of the cell's final runs."""
-        return BestConfig(self.study, self.trial, self.planned.hyperparameters, self.planned)
-
-
-@dataclass(frozen=True)
-class TablePlan:
-    """All cells of a table at one scale.
-
-    Attributes:
-        table: the table.
-        scale: `paper`, or the form that the table's `run.quick` or `run.released` describes.
-        tuned: whether each row is searched instead of taking the paper's values.
-        seeds: the number of final runs of each cell.
-        trials: the number of trials of each row's search; 0 where nothing is searched.
-        cells: all cells, row by row.
-        columns: the columns to run; empty for all.
-    """
-
-    table: Table
-    scale: Scale
-    tuned: bool
-    seeds: int
-    trials: int
-    cells: tuple[CellPlan, ...]
-    columns: tuple[str, ...] = ()
-
-    def asks_for(self, column: str) -> bool:
-        """Return whether a column is among those to run."""
-        return not self.columns or column in self.columns
-
-    @property
-    def chosen(self) -> tuple[CellPlan, ...]:
-        """The cells of the columns to run."""
-        return tuple(cell for cell in self.cells if self.asks_for(cell.column))
-
-    @property
-    def running(self) -> tuple[CellPlan, ...]:
-        """The cells that can be run here."""
-        return tuple(cell for cell in self.cells if cell.state == RUNS)
-
-    @property
-    def studies(self) -> dict[str, list[CellPlan]]:
-        """The chosen cells that run, by study; cells with the same experiment share a trial."""
-        found: dict[str, dict[int, CellPlan]] = {}
-        for cell in self.running:
-            if self.asks_for(cell.column):
-                found.setdefault(cell.study, {}).setdefault(cell.trial, cell)
-        return {study: list(trials.values()) for study, trials in found.items()}
-
-    def known_seeds(self, cell: CellPlan, known: Mapping[tuple[str, str], Iterable[int | None]]) -> set[int]:
-        """Return which planned seeds of a cell are known in all chosen columns that read the same runs.
-
-        Args:
-            cell: the cell.
-            known: the seeds with a score, by row and column.
-        """
-        sharing = [
-            known.get((one.row, one.column), ())
-            for one in self.running
-            if (one.study, one.trial) == (cell.study, cell.trial) and self.asks_for(one.column)
-        ]
-        return set(self.seeds_of(cell.planned)).intersection(*sharing)
-
-    @property
-    def runs(self) -> int:
-        """The number of final runs that the table takes."""
-        return self.seeds * sum(len(cells) for cells in self.studies.values())
-
-    def seeds_of(self, experiment: Experiment) -> range:
-        """Return the seeds of a cell's final runs; those of its trials are left to the search."""
-        searched = experiment.validation.rounds if self.tuned else 1
-        return range(experiment.seed + searched, experiment.seed + searched + self.seeds)
-
-    @property
-    def seconds(self) -> float | None:
-        """The seconds of all runs on one core, from the table's measured cost of an epoch.
-
-        A search counts as if no trial were stopped early. None where a cost is unknown or nothing runs here.
-        """
-        total, cells = 0.0, [cell for own in self.studies.values() for cell in own]
-        for cell in cells:
-            cost = self.table.run.seconds_per_epoch.get(cell.planned.dataset)
-            if cost is None:
-                return None
-            searched = self.trials * cell.planned.validation.rounds
-            total += cost * cell.planned.epochs * (self.seeds + searched)
-        return total if cells else None
-
-    @property
-    def state(self) -> str:
-        """Whether the whole table, a part or nothing of it can be run here, in words."""
-        states = {cell.state for cell in self.chosen}
-        if RUNS in states:
-            return RUNS if states == {RUNS} else "partly here"
-        return DATA if DATA in states else NEVER
 
 
 def plan_table(
@@ -172,6 +34,7 @@ def plan_table(
     tune: bool = False,
     seeds: int | None = None,
     trials: int | None = None,
+    rows: Sequence[str] = (),
     columns: Sequence[str] = (),
     data_root: Path | None = None,
 ) -> TablePlan:
@@ -183,19 +46,21 @@ def plan_table(
         tune: whether to search each row with an equal budget; the settings that define a row stay fixed.
         seeds: the number of final runs of each cell; by default the table's.
         trials: the number of trials of each row's search; by default the table's.
-        columns: the columns to run; by default all. The others are planned too, to show their stored runs.
+        rows, columns: the rows and the columns to run; by default all. The other cells are planned too, to
+            show their stored runs.
         data_root: the folder of the datasets.
 
     Raises:
-        InputError: an unknown scale or column, a count below 1, or a form that the table does not have.
+        InputError: an unknown scale, row or column, a count below 1, or a form that the table does not have.
     """
     chosen = _check_form(table, scale, tune, {"seeds": seeds, "trials": trials})
     run = table.run
     budget = trials or (run.tune.trials if run.tune is not None else 0)
     cells = tuple(_Planner(table, chosen, tune, data_root).cells())
-    _check_columns(table, columns, [cell.column for cell in cells])
+    _check_chosen("row", table, rows, run.rows, {cell.row for cell in cells})
+    _check_chosen("column", table, columns, run.columns, {cell.column for cell in cells})
     seeds = seeds or run.seeds_at(chosen)
-    return TablePlan(table, chosen, tune, seeds, budget if tune else 0, cells, tuple(columns))
+    return TablePlan(table, chosen, tune, seeds, budget if tune else 0, cells, tuple(rows), tuple(columns))
 
 
 def what_it_takes(table: Table) -> str:
@@ -238,15 +103,18 @@ def lacks_form(table: Table, scale: str) -> bool:
     return scale != "paper" and table.run.form(scale) is None and bool(table.run.columns)
 
 
-def _check_columns(table: Table, columns: Sequence[str], planned: Sequence[str]) -> None:
-    there = [column for column in table.run.columns if column in planned]
-    for column in columns:
-        if column in table.run.columns and column not in there:
+def _check_chosen(
+    what: str, table: Table, names: Sequence[str], running: Collection[str], planned: Collection[str]
+) -> None:
+    """Refuse names of rows or columns that do not run in this form of the table."""
+    there = [name for name in running if name in planned]
+    for name in names:
+        if name in running and name not in there:
             raise InputError(
-                f"column {column!r} of {table.id} is not in this form; its columns are {', '.join(there)}"
+                f"{what} {name!r} of {table.id} is not in this form; its {what}s are {', '.join(there)}"
             )
-        if column not in there:
-            raise unknown_name(f"column that runs in {table.id}:", column, there)
+        if name not in there:
+            raise unknown_name(f"{what} that runs in {table.id}:", name, there)
 
 
 def own_prefix(table: Table) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.tables.joined import counting, joined
-from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import by_cell
 

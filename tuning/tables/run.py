@@ -18,7 +18,7 @@ from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
 from contrasweep.tuning.tables.collect import StoredRuns, identities_of_final, plan_search, search_held
-from contrasweep.tuning.tables.plan import CellPlan, TablePlan
+from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import Key
 
 log = logging.getLogger(__name__)
