@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from contrasweep.losses.lff import require_logits
 from contrasweep.losses.scores import full_precision
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, require_per_image
+from contrasweep.losses.validation import NonNegative, require_per_image, require_positive
 
 
 class RUBi(Loss):
@@ -53,10 +53,11 @@ class LearnedMixin(Loss):
     def terms(self, logits: Tensor, biased_logits: Tensor, factor: Tensor, labels: Tensor) -> LossTerms:
         """B valid terms for `logits` and `biased_logits` (B, C), `factor` (B,) >= 0, integer `labels` (B,).
 
-        Errors: ValueError on shapes.
+        Errors: ValueError on shapes, and on a negative factor (on a CPU).
         """
         require_logits(logits, labels, biased_logits=biased_logits)
         require_per_image("factor", factor, len(logits))
+        require_positive("factor", factor, or_zero=True)
         bias = factor[:, None] * biased_logits
         mixed = nn.functional.cross_entropy(logits + bias, labels.long(), reduction="none")
         log_shares = bias.log_softmax(1)

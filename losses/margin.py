@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, require_classes
+from contrasweep.losses.validation import NON_NEGATIVE, Count, require_classes
 
 
 class LargeMarginSoftmax(Loss):
@@ -31,11 +31,12 @@ class LargeMarginSoftmax(Loss):
         The class's logit is the mean of the plain one, with the weight `lam` (0 or more), and of the one with
         the margin, with the weight 1: a large `lam` lets training begin.
 
-        Errors: ValueError on shapes.
+        Errors: ValueError on shapes, and on a negative `lam`.
         """
         if features.dim() != 2 or weight.dim() != 2 or features.shape[1] != weight.shape[1]:
             given = f"{tuple(features.shape)} and {tuple(weight.shape)}"
             raise ValueError(f"features must be (N, D) and weight (C, D), got {given}")
+        NON_NEGATIVE.check("lam", lam)
         require_classes("labels", labels, len(features), len(weight))
         logits = features @ weight.to(features.dtype).T
         own = labels[:, None]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import full_precision, softplus
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, require_views
+from contrasweep.losses.validation import Count, require_positive, require_views
 from contrasweep.rules import OneOf
 
 DIVERGENCES = ("sampled", "exact")
@@ -68,12 +68,13 @@ class SymmetricKL(Loss):
         """B valid terms for `means` and `deviations` (2, B, D), the latter above 0.
 
         `noise` (2, B, D), standard normal, makes the samples; `"exact"` does not read it. Errors: ValueError
-        on shapes.
+        on shapes, and on other deviations (on a CPU).
         """
         require_views(means, exactly=2)
         if not means.shape == deviations.shape == noise.shape:
             shapes = f"{tuple(means.shape)}, {tuple(deviations.shape)} and {tuple(noise.shape)}"
             raise ValueError(f"means, deviations and noise must have one shape, got {shapes}")
+        require_positive("deviations", deviations)
         apart = means[0] - means[1]
         if self.form == "exact":
             ratios = (deviations / deviations.flip(0)).square().sum(0)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import POSITIVE, require_classes, require_per_image
+from contrasweep.losses.validation import POSITIVE, require_classes, require_per_image, require_positive
 
 SMOOTHING = 10.0
 """alpha of Eq. 12: it keeps the concentration of small clusters from becoming too large."""
@@ -48,6 +48,8 @@ def cluster_concentrations(
     POSITIVE.check("temperature", temperature)
     require_per_image("clusters", clusters, len(embeddings))
     distances = (normalised(embeddings) - prototypes[clusters]).norm(dim=1)
+    # Equal embeddings leave a rounding error, which would decide phi where every cluster has only such ones.
+    distances = distances.masked_fill(distances <= 16 * torch.finfo(distances.dtype).eps, 0)
     sizes = torch.bincount(clusters, minlength=len(prototypes))
     spread = distances.new_zeros(len(prototypes)).index_add_(0, clusters, distances)
     spread = spread / (sizes * (sizes + SMOOTHING).log())
@@ -73,7 +75,7 @@ class PrototypeNCE(Loss):
     ) -> LossTerms:
         """B valid terms for `queries` (B, D) and `prototypes` (K, D), which are normalised here.
 
-        `concentrations` (K,) are phi; `clusters` (B,) are 0 .. K - 1. Errors: ValueError on shapes.
+        `concentrations` (K,) are phi, above 0; `clusters` (B,) are 0 .. K - 1. Errors: ValueError on others.
         """
         if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
             shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
@@ -82,6 +84,7 @@ class PrototypeNCE(Loss):
         if concentrations.shape != prototypes.shape[:1]:
             given = tuple(concentrations.shape)
             raise ValueError(f"concentrations must have shape ({len(prototypes)},), got {given}")
+        require_positive("concentrations", concentrations)
         directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
         scores = normalised(queries) @ directions.T
         return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0])

@@ -47,6 +47,10 @@ class SwAV(Loss):
             its meaning.
     """
 
+    temperature: Positive
+    epsilon: Positive
+    iterations: Count
+
     def __init__(
         self,
         dim: Count,

@@ -20,9 +20,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 POSITIVE = Number(above=0)
+NON_NEGATIVE = Number(at_least=0)
 
 Positive = Annotated[float, POSITIVE]
-NonNegative = Annotated[float, Number(at_least=0)]
+NonNegative = Annotated[float, NON_NEGATIVE]
 Fraction = Annotated[float, Number(at_least=0, below=1)]
 Count = Annotated[int, Number(at_least=1, whole=True)]
 
@@ -155,9 +156,19 @@ def require_per_image(name: str, values: Tensor, images: int) -> None:
 def require_classes(name: str, values: Tensor, images: int, classes: int) -> None:
     """Check that `values` holds a class number in 0..classes-1 per image; the numbers only on a CPU."""
     require_per_image(name, values, images)
+    if values.is_floating_point():
+        raise ValueError(f"{name} must be integers, got {values.dtype}")
     found = extremes(values)
     if found is not None and (found[0] < 0 or found[1] >= classes):
         raise ValueError(f"{name} must lie in 0..{classes - 1}, got {found[0]}..{found[1]}")
+
+
+def require_positive(name: str, values: Tensor, *, or_zero: bool = False) -> None:
+    """Check, on a CPU, that all values are above 0, or at least 0; NaN passes, so that it comes out."""
+    found = extremes(values)
+    if found is not None and (found[0] < 0 or (found[0] == 0 and not or_zero)):
+        bound = "at least 0" if or_zero else "above 0"
+        raise ValueError(f"{name} must be {bound}, got {found[0]:g}")
 
 
 def extremes(values: Tensor) -> tuple[float, float] | None:

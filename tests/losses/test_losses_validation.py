@@ -203,6 +203,23 @@ BAD_INPUTS: dict[str, tuple[Callable[[], object], str]] = {
         r"mask must have the shape of logits, got \(4, 2\) and \(4, 3\)",
     ),
     "factor": (lambda: losses.LearnedMixin()(x[0], x[0], x[0], y), r"factor must have shape \(4,\)"),
+    "negative factor": (
+        lambda: losses.LearnedMixin()(x[0], x[0], x[0, :, 0] * 0 - 1, y),
+        r"factor must be at least 0, got -1",
+    ),
+    "concentration of 0": (
+        lambda: losses.PrototypeNCE()(x[0], x[0], torch.arange(4.0), y),
+        r"concentrations must be above 0, got 0",
+    ),
+    "deviation of 0": (
+        lambda: losses.SymmetricKL()(x, x.abs() * 0, x),
+        r"deviations must be above 0, got 0",
+    ),
+    "lam": (lambda: losses.LargeMarginSoftmax(2)(x[0], x[0], y, lam=-1), r"lam must be at least 0"),
+    "labels with a point": (
+        lambda: losses.GeneralizedCrossEntropy()(x[0], y + 0.9),
+        r"labels must be integers, got torch.float32",
+    ),
     "classes": (lambda: losses.BiasBal(torch.zeros(2, 5))(x[0], y, y), r"\(4, 3\) and \(2, 5\)"),
 }
 
@@ -228,6 +245,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_a_loss_shows_its_hyperparameters() -> None:
     assert repr(losses.InfoNCE(0.07, "all")) == "InfoNCE(temperature=0.07, negatives='all')"
     assert "attraction=False" in repr(losses.CACR(attraction=False))
+    assert repr(losses.SwAV(3, 5)) == "SwAV(temperature=0.1, epsilon=0.05, iterations=3)"
+
+
+@pytest.mark.parametrize(("name", "value"), [("temperature", -1), ("epsilon", math.nan), ("iterations", 0)])
+def test_a_bad_value_is_refused_after_construction_too(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        setattr(losses.SwAV(3, 5), name, value)
 
 
 def test_the_distance_of_nan_is_nan() -> None:

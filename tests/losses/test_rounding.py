@@ -42,6 +42,14 @@ def test_a_population_without_weight_contributes_nothing(form: str) -> None:
     assert losses.FairKL(form)(drawn(1, 12, 16), labels, bias_similarity=alike) == 0
 
 
+def test_clusters_of_equal_embeddings_have_one_concentration() -> None:
+    clusters = torch.arange(10).repeat_interleave(5)
+    embeddings = drawn(10, 64)[clusters]
+    prototypes = losses.cluster_prototypes(embeddings, clusters)
+    found = losses.cluster_concentrations(embeddings, clusters, prototypes, 0.2)
+    assert found.tolist() == pytest.approx([0.2] * 10)
+
+
 def test_hsic_keeps_its_digits_for_large_features() -> None:
     clusters = torch.arange(128) % 10
     features = (100 * drawn(10, 512))[clusters] + drawn(128, 512, seed=1) / 512**0.5

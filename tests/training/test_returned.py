@@ -1,6 +1,7 @@
 """What the code of a method returns wrongly is told with the method's name, before anything is recorded."""
 
 import logging
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.losses import LossTerms
+from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import NotRepeatable, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.methods import METHODS
@@ -165,6 +167,13 @@ def test_a_classifier_that_returns_no_score_for_each_class_is_told(
     with pytest.raises(
         WrongReturn, match=r"predict of Classifying must return scores \(\d+, 10\), .* Tensor"
     ):
+        read_own_classifier(objective, data, data.validation, settings)
+
+
+def test_a_classifier_that_returns_nan_has_no_score(experiment: Make, data: PreparedData) -> None:
+    encoder, settings = data.build_encoder(experiment("infonce").encoder), experiment("infonce").probes
+    objective = Classifying(encoder, lambda count: torch.full((count, 10), math.nan))
+    with pytest.raises(NonFiniteFeatures, match="predict of Classifying hold NaN"):
         read_own_classifier(objective, data, data.validation, settings)
 
 

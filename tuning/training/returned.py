@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from contrasweep.models import NonFiniteFeatures
 from contrasweep.tuning.errors import WrongReturn
 from contrasweep.tuning.methods.declaration import ALWAYS_REPORTED, Declaration
 from contrasweep.tuning.objectives.objective import Objective, with_shape
@@ -122,9 +123,12 @@ def refuse_unusable_scores(objective: Objective, outputs: torch.Tensor, rows: in
 
     Raises:
         WrongReturn: it is no score for each object and class.
+        NonFiniteFeatures: a score is NaN.
     """
     if outputs.shape != (rows, classes):
         raise WrongReturn(
             f"predict of {type(objective).__name__} must return scores ({rows}, {classes}), one for each "
             f"object and class, returned {with_shape(outputs)}"
         )
+    if bool(torch.isnan(outputs).any()):
+        raise NonFiniteFeatures(f"the scores of predict of {type(objective).__name__} hold NaN")
