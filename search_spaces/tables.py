@@ -179,10 +179,12 @@ class Form(Strict):
         rows: settings of single rows; they win over what defines a row.
         datasets: smaller datasets, by the name of the one that they replace.
         set: settings of all cells.
+        epochs_share: the share of its epochs that each cell trains, where columns have lengths of their own.
     """
 
     what: str
     seeds: Count
+    epochs_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     columns: tuple[str, ...] = ()
     rows: Mapping[str, Settings] = Field(default_factory=dict)
     datasets: Mapping[str, str] = Field(default_factory=dict)

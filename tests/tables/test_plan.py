@@ -117,17 +117,6 @@ def test_columns_of_one_run_share_it_and_rows_of_one_method_a_study() -> None:
     assert plan_table(TABLES["cclk-t5a"], seeds=2, columns=["acc"], rows=["rbf", "cosine"]).runs == 4
 
 
-def test_a_column_of_the_papers_settings_alone_is_in_no_other_form() -> None:
-    def rates(**form: Any) -> set[object]:
-        cells = plan_table(TABLES["cclk-t3"], **form).cells
-        return {(cell.column, cell.settings.get("optimizer.lr")) for cell in cells}
-
-    assert rates() == {("acc", 1e-3), ("mse", 1e-3), ("acc_moving", 1.5), ("mse_moving", 1.5)}
-    assert rates(scale="released") == {("acc", 1e-3), ("mse", 1e-3)}
-    assert rates(scale="quick") == {("acc", 0.1), ("mse", 0.1)}
-    assert rates(tune=True) == {("acc", None), ("mse", None)}
-
-
 def test_the_released_command_is_a_form_of_its_own() -> None:
     plan = plan_table(TABLES["cclk-t3"], scale="released")
     cells = {cell.row: cell.experiment for cell in plan.running}

@@ -201,7 +201,8 @@ class _Planner:
         form = self.form
         if form is None:
             return method, {**settings, **defines}
-        shorter = {**settings, **_scaled_ramp(settings, form.set), **form.set}
+        changed = {**_share_of_epochs(settings, form), **form.set}
+        shorter = {**settings, **_scaled_ramp(settings, changed), **changed}
         return method, {**shorter, **defines, **form.rows.get(row, {})}
 
     def _dataset(self, measured: ColumnRun, row: str) -> tuple[str, str]:
@@ -233,6 +234,13 @@ def _with_options(dataset: str, options: str | None) -> str:
     if options is None:
         return dataset
     return f"{dataset}{',' if ':' in dataset else ':'}{options}"
+
+
+def _share_of_epochs(settings: Mapping[str, Any], form: Form) -> dict[str, int]:
+    """Return the epochs of a run that a form shortens to a share of them."""
+    return (
+        {} if form.epochs_share is None else {"epochs": max(1, round(settings["epochs"] * form.epochs_share))}
+    )
 
 
 def _scaled_ramp(settings: Mapping[str, Any], form: Mapping[str, Any]) -> dict[str, float]:
