@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 import contrasweep
+from contrasweep.__main__ import main
 from contrasweep.lazy import exports
 
 MADE = """
 from typing import TYPE_CHECKING
+from contrasweep.__main__ import main
 from contrasweep.lazy import exports
 
 if TYPE_CHECKING:
@@ -51,3 +53,19 @@ def test_the_front_door_names_its_entry_points_once_for_python() -> None:
         assert texts.count(name) == 1, name  # in `__all__`
     _, names = exports("contrasweep", contrasweep.__file__)
     assert {*contrasweep.__all__, "data", "losses", "models", "search_spaces", "tuning"} <= set(names())
+
+
+def test_an_interrupt_during_the_imports_ends_the_command_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "contrasweep.tuning.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "contrasweep.tuning.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

@@ -81,6 +81,7 @@ def test_the_nearest_name(given: str, known: list[str], expected: str | None) ->
         ("device", "tpu", None),
         ("sampler", "bayesian", "gp"),
         ("setting", "learning_rate", "optimizer.lr"),
+        ("setting", "optimizer.learning_rate", "optimizer.lr"),
     ],
 )
 def test_other_words_of_the_field(kind: str, given: str, expected: str | None) -> None:

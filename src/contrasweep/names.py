@@ -44,6 +44,10 @@ def nearest(given: str, known: Iterable[str], kind: str = "") -> str | None:
     same = same_name(given, names, kind)
     if same is not None or not typed or other_word(kind, given) == NOT_OFFERED:
         return same
+    section, dot, last = given.rpartition(".")
+    word = other_word(kind, last)
+    if dot and word in names and word.startswith(section + dot):
+        return word
     forms = {**_by_last_part(names), **_by_spelling(names)}
     found = [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
     found += sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)

@@ -28,7 +28,7 @@ def _with(**settings: Any) -> dict[str, Any]:
     [
         ({"optimiser": {}}, "'optimiser'", "optimizer'"),
         ({"epoch": 3}, "'epoch'", "epochs'"),
-        ({"optimizer": {"learning_rate": 1}}, "'optimizer.learning_rate'", None),
+        ({"optimizer": {"learning_rate": 1}}, "'optimizer.learning_rate'", "lr'"),
         ({"optimizer": {"weight_decy": 1}}, "'optimizer.weight_decy'", "weight_decay'"),
         ({"views": {"mincrop": 0.1}}, "'views.mincrop'", "min_crop'"),
         ({"encoder": {"nme": "lenet5"}}, "'encoder.nme'", "name'"),
@@ -60,6 +60,11 @@ def test_what_has_to_be_said_is_asked_for(missing: str) -> None:
     content = _with()
     del content[missing]
     assert _refused(content) == f"setting {missing!r} is missing"
+
+
+def test_a_word_that_is_not_allowed_is_told_with_those_that_are_and_the_nearest() -> None:
+    allowed = "must be 'lars', 'larc', 'sgd', 'adam' or 'adamw', given 'adamm'. Did you mean 'adam'?"
+    assert _refused(_with(optimizer={"name": "adamm"})) == f"setting 'optimizer.name': {allowed}"
 
 
 @pytest.mark.parametrize("content", [None, [], "infonce", 3])

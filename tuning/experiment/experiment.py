@@ -7,6 +7,7 @@ returns a new one, and derived quantities (such as a scaled learning rate) are k
 import hashlib
 import json
 import math
+import re
 import reprlib
 from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any
@@ -272,11 +273,15 @@ def _explain(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         allowed = _fields_beside(item["loc"])
-        section, dot, name = path.rpartition(".")
-        hint = did_you_mean(name, allowed, prefix=section + dot)
+        section, dot, _ = path.rpartition(".")
+        hint = did_you_mean(path, [section + dot + name for name in allowed], "setting")
         return f"unknown setting {path!r}.{hint} Known there: {', '.join(allowed)}"
     if item["type"] == "missing":
         return f"setting {path!r} is missing"
+    if item["type"] == "literal_error":
+        words = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+        near = did_you_mean(str(item["input"]), words)
+        return f"setting {path!r}: must be {item['ctx']['expected']}, given {item['input']!r}.{near}"
     is_list = item["type"] == "tuple_type"
     reason = "allowed: a list, such as [0.5]" if is_list else str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "value_error" and path != "hyperparameters" and isinstance(item["input"], Mapping):
