@@ -38,7 +38,7 @@ from contrasweep.data.sources.listed_images import (
 )
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.splits import CUT, own_test_rows
-from contrasweep.names import unknown
+from contrasweep.names import few_quoted, unknown
 
 NO_LABELS = "none"
 LABELS = ("folders", NO_LABELS)
@@ -176,8 +176,10 @@ def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list
         raise _missing(options, f"is incomplete: {problem}{without}")
     empty = (found.labels.bincount(minlength=len(own)) == 0).nonzero().flatten().tolist()
     if empty and whole:
+        classes = few_quoted(own[label] for label in empty)
         raise _missing(
-            options, f"is incomplete: {folder} holds no image of {', '.join(own[label] for label in empty)}"
+            options,
+            f"is incomplete: {folder} has no image of {classes}: put images there, or remove the folder",
         )
     return own, found
 

@@ -59,6 +59,15 @@ def test_what_cannot_be_told_is_said_with_what_there_is_and_what_is_needed(resul
     assert done.stderr.startswith("Analysing the trials of written ...\n")
 
 
+def test_a_study_too_small_for_any_figure_is_told_and_makes_no_folder(results: Path) -> None:
+    plan = plan_sweep("infonce", "colour-digits", trials=1, epochs=1, results=results, name="tiny")
+    PlannedStudy(plan).write(Run(values={"temperature": 0.1}, curve={1: {"val.accuracy": 0.5}}, final={}))
+    done = run("tiny", "--figures", "figures")
+    assert done.exit_code == 0, done.output
+    assert "--figures figures: no figure was drawn" in " ".join(done.output.split())
+    assert not Path("figures").exists()
+
+
 def test_watching_a_sweep_that_is_over_writes_once(results: Path) -> None:
     done = run("written", "--watch", "5")
     assert done.exit_code == 0, done.output

@@ -148,7 +148,7 @@ def test_missing_files_are_named(tree: Path) -> None:
     with pytest.raises(DatasetMissing, match=r"half has no folder train\. path= holds a folder"):
         check_available("image-folder:path=half,size=8", tree)
     (tree / "tree/train/bee").mkdir()
-    with pytest.raises(DatasetMissing, match="train holds no image of bee"):
+    with pytest.raises(DatasetMissing, match="train has no image of 'bee': put images there"):
         check_available(NAME, tree)
     (tree / "tree/train/bee").rmdir()
     (tree / "tree/val/cat/d.png").unlink()

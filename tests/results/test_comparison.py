@@ -144,4 +144,6 @@ def test_the_interval_of_a_fraction_ends_at_its_bounds() -> None:
     assert score_interval("accuracy", wide) == (low, 1.0)
     assert score_interval("classifier_f1", Summary(0.05, 0.1, 3)) == (0.0, pytest.approx(0.298, abs=1e-3))
     assert score_interval("colour_mse", wide) == (low, high)
+    assert score_interval("colour_mse", Summary(200.0, 300.0, 3)) == (0.0, pytest.approx(945.2, abs=0.1))
+    assert score_interval("uniformity", Summary(-2.0, 0.1, 3)) == pytest.approx((-2.248, -1.752), abs=1e-3)
     assert score_interval("accuracy", Summary(0.9, None, 1)) is None

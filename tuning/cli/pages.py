@@ -147,7 +147,10 @@ def sensitivity(
     tables = sensitivity_tables(found)
     written = [page, *(write_csv(tables, csv) if csv is not None else [])]
     if figures is not None:
-        written += [path for one in found.studies for path in draw_paper_figures(one, figures)]
+        drawn = [path for one in found.studies for path in draw_paper_figures(one, figures)]
+        if not drawn:
+            warn(f"--figures {figures}: no figure was drawn, because each needs more trials.")
+        written += drawn
     if json:
         print_json({"files": [str(path) for path in written], **as_records(tables)})
         return

@@ -1,5 +1,6 @@
 """The metrics that runs record, known before a study starts, and which of them a search can select by."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,36 +31,39 @@ class Measure:
         summary: what it measures, in a clause; `contrasweep metrics` and the documents take it from here.
         minimised: whether it is better when it is smaller.
         of_views: whether it compares random views of an image, and so depends on what makes views differ.
-        is_fraction: whether it lies between 0 and 1.
+        bounds: the smallest and the largest value that it can have.
     """
 
     name: str
     summary: str
     minimised: bool = False
     of_views: bool = False
-    is_fraction: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
+
+FRACTION = (0.0, 1.0)
+FROM_0 = (0.0, math.inf)
 
 LABEL_MEASURES = (
-    Measure("accuracy", "share of the images whose class is predicted", is_fraction=True),
+    Measure("accuracy", "share of the images whose class is predicted", bounds=FRACTION),
     Measure(
         "balanced_accuracy",
         "accuracy within each group of (class, bias), averaged over the groups",
-        is_fraction=True,
+        bounds=FRACTION,
     ),
-    Measure("worst_group_accuracy", "lowest accuracy of a group of (class, bias)", is_fraction=True),
+    Measure("worst_group_accuracy", "lowest accuracy of a group of (class, bias)", bounds=FRACTION),
     Measure(
         "top5_accuracy",
         "share of the images whose class is among the five most probable ones",
-        is_fraction=True,
+        bounds=FRACTION,
     ),
     Measure(
         "unbiased_accuracy",
         "accuracy within each group of (class, texture), averaged over groups and over clusterings",
-        is_fraction=True,
+        bounds=FRACTION,
     ),
-    Measure("f1", "F1 of the predicted labels, weighted by how often each is true", is_fraction=True),
-    Measure("auc", "area under the ROC curve of a label, averaged over the labels", is_fraction=True),
+    Measure("f1", "F1 of the predicted labels, weighted by how often each is true", bounds=FRACTION),
+    Measure("auc", "area under the ROC curve of a label, averaged over the labels", bounds=FRACTION),
 )
 """Scores of predicted labels; which of them a dataset has, its `measures` say."""
 
@@ -67,12 +71,12 @@ CLUSTERING_MEASURES = (
     Measure(
         "cluster_accuracy",
         "ACC: share of the images whose k-means cluster matches their class, in the best one-to-one matching",
-        is_fraction=True,
+        bounds=FRACTION,
     ),
     Measure(
         "cluster_nmi",
         "NMI: mutual information of k-means clusters and classes, divided by the mean of both entropies",
-        is_fraction=True,
+        bounds=FRACTION,
     ),
 )
 """ACC and NMI of a clustering of the held-out images, where `probes.kmeans_starts` asks for one."""
@@ -81,18 +85,21 @@ LABEL_FREE_MEASURES = (
     Measure(
         "rankme",
         "effective rank of the features of whole images: exp of the entropy of their singular values",
+        bounds=FROM_0,
     ),
     Measure(
         "lidar",
         "effective rank of the differences between images, relative to the differences between views of one "
         "image",
         of_views=True,
+        bounds=FROM_0,
     ),
     Measure(
         "alignment",
         "mean squared distance of two views of an image, on the unit sphere",
         minimised=True,
         of_views=True,
+        bounds=FROM_0,
     ),
     Measure(
         "uniformity",
@@ -103,6 +110,7 @@ LABEL_FREE_MEASURES = (
         "feature_std",
         "standard deviation of the normalised features over images, times the square root of the number of "
         "features: 1 is spread out, 0 is collapsed",
+        bounds=FROM_0,
     ),
 )
 """The scores of features that need no label, where `label_free_views` says that they are computed."""
@@ -111,6 +119,7 @@ COLOUR = Measure(
     "colour_mse",
     "mean squared error of the background colour predicted from the features, in squared 8-bit levels: the "
     "larger, the less colour they keep",
+    bounds=FROM_0,
 )
 
 MEASURES = {one.name: one for one in (*LABEL_MEASURES, COLOUR, *CLUSTERING_MEASURES, *LABEL_FREE_MEASURES)}
@@ -137,8 +146,13 @@ def is_minimised(metric: str) -> bool:
 
 def is_fraction(metric: str) -> bool:
     """Return whether a metric (`val.ridge_accuracy`, `test.classifier_f1`) lies between 0 and 1."""
+    return bounds_of(metric) == FRACTION
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """Return the smallest and the largest value that a metric can have; infinite ones for a plug-in's."""
     found = _measure_of(metric)
-    return found is not None and found.is_fraction
+    return (-math.inf, math.inf) if found is None else found.bounds
 
 
 def condition_on(text: str, metrics: Iterable[str], option: str = "--where") -> Condition:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from contrasweep.names import with_capital
-from contrasweep.tuning.methods.metrics import is_cheap, is_fraction
+from contrasweep.tuning.methods.metrics import bounds_of, is_cheap
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_interval
 
@@ -92,15 +92,15 @@ def summary_columns(
 
 
 def score_interval(score: str, found: Summary) -> tuple[float, float] | None:
-    """Return the 95 % interval of a mean score; of a fraction, the part of it between 0 and 1.
+    """Return the 95 % interval of a mean score, as far as the score can have such values.
 
     Fewer than `FEW_SEEDS` values have none: they tell little of the spread.
     """
     interval = mean_interval(found) if found.n >= FEW_SEEDS else None
-    if interval is None or not is_fraction(score):
-        return interval
-    low, high = interval
-    return max(0.0, low), min(1.0, high)
+    if interval is None:
+        return None
+    least, most = bounds_of(score)
+    return max(least, interval[0]), min(most, interval[1])
 
 
 def summary_note(scores: Iterable[str]) -> str:

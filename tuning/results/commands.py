@@ -32,7 +32,7 @@ _OTHERWISE_CALLED: Final[Mapping[str, str]] = {
 FINAL_SEEDS: Final = 5
 """How many fresh seeds final runs take by default, and a suggested command asks for."""
 
-RESUMABLE: Final = "With --resume, the same command goes on (without --preset and --enqueue)"
+RESUMABLE: Final = "The same search goes on with --resume (its command without --preset and --enqueue)"
 """What is said where a study of the name exists."""
 
 NOT_WRITTEN: Final[Mapping[str, str]] = {

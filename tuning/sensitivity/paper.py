@@ -36,9 +36,9 @@ def draw_paper_figures(found: StudySensitivity, folder: Path) -> list[Path]:
         InputError: matplotlib is not installed.
     """
     check_figure(folder / "any.pdf")
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in _figures(found):
+        folder.mkdir(parents=True, exist_ok=True)
         for axes in figure.axes:
             axes.spines[["top", "right"]].set_visible(False)
         for ending in ENDINGS:

@@ -86,7 +86,9 @@ class TransferPlan:
         there = declared.facts.train_size
         if most * declared.facts.classes > there:
             classes = f"{declared.facts.classes} classes"
-            raise InputError(f"--shots {most}: dataset {dataset} has {there:,} training images of {classes}")
+            told = f"dataset {dataset} has {there:,} training images of {classes}"
+            allowed = f"at most {there // declared.facts.classes:,}, or all"
+            raise InputError(f"--shots {most}: {told}; allowed: {allowed}")
 
 
 def check_image_dataset(dataset: str) -> None:

@@ -127,4 +127,4 @@ def _check_shots(task: Task, plan: TransferPlan) -> None:
     if most > fewest:
         name = task.data.spec.told_classes[int(counts.argmin())]
         told = f"class {name} of {task.name} has {fewest:,} training images"
-        raise InputError(f"--shots {most}: {told}; allowed: at most {fewest:,}")
+        raise InputError(f"--shots {most}: {told}; allowed: at most {fewest:,}, or all")
