@@ -1,9 +1,13 @@
 """The ready-made files of docs/cluster, checked against the schemas of the tools that read them."""
 
 import json
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +62,44 @@ def test_the_slurm_script_passes_shellcheck() -> None:
     shellcheck = Path(sys.executable).parent / "shellcheck"
     done = subprocess.run([shellcheck, FILES / "slurm.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+TOOLS = {
+    "scontrol": "echo first",
+    "srun": """while [[ "$1" == --* ]]; do shift; done; exec "$@" """,
+    "hostname": "echo 10.0.0.1 10.0.0.2",
+    "ray": """[ "$1" != status ] || echo ' 1 node_first'""",
+    "contrasweep": """trap 'touch "$STOPPED"; exit 143' TERM
+echo started > "$PIPE"
+while :; do sleep 0.1; done""",
+}
+"""Stand-ins for what the Slurm script calls; the sweep waits for SIGTERM and says so."""
+
+
+def test_the_slurm_script_lets_the_sweep_end_before_the_job_ends(tmp_path: Path) -> None:
+    for name, body in TOOLS.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    pipe, stopped = tmp_path / "pipe", tmp_path / "stopped"
+    os.mkfifo(pipe)
+    started = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    path = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "PIPE": str(pipe), "STOPPED": str(stopped)}
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "first", "SLURM_CPUS_PER_TASK": "2"}
+    job = subprocess.Popen(
+        # As slurmstepd starts it: a shell that inherits an ignored SIGINT cannot trap it.
+        ["env", "--default-signal=INT", "bash", FILES / "slurm.sh"],
+        env=os.environ | path | slurm,
+        start_new_session=True,
+    )
+    try:
+        assert select.select([started], [], [], 60)[0], "the sweep has not begun"
+        job.send_signal(signal.SIGINT)
+        assert job.wait(60) == 143
+        assert stopped.exists()
+    finally:
+        os.close(started)
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("file", ["slurm.sh", "rayjob.yaml"])
