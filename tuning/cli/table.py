@@ -1,6 +1,7 @@
 """`contrasweep table`: run a paper's table, compare with the published numbers, judge its claims."""
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,7 @@ from contrasweep.tuning.cli.options import (
     OneNode,
     Results,
     Workers,
-    check_place,
-    given,
+    check_cluster,
     machine_at,
 )
 from contrasweep.tuning.cli.rendering import (
@@ -42,6 +42,7 @@ from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.tables.planned import TablePlan
     from contrasweep.tuning.tables.results import Key, TableResults
     from contrasweep.tuning.tables.verdict import Verdict
@@ -108,10 +109,12 @@ def table(
     Example: contrasweep table cclk-t3 --scale quick
     """
     from contrasweep.search_spaces.tables import load_table
+    from contrasweep.tuning.planning.resources import AskedResources
 
     spec = load_table(table)
     _check_outputs(spec, output, figure, save)
-    check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
+    asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device)
+    check_cluster(address, autoscale, one_node)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     if json and format_ != "markdown":
@@ -149,13 +152,10 @@ def table(
         data_root=data_root,
     )
     saved = saved_before(TableResults(spec, plan.scale, plan.tuned, plan.seeds), save)
-    on: dict[str, Any] | None = None
-    if (run or dry_run) and plan.studies:
-        asked: dict[str, Any]
-        asked = {"concurrency": concurrency, "cpus_per_run": cpus_per_run, "workers": workers}
-        asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
-        on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
-        _say_where(**on)
+    runs = (run or dry_run) and bool(plan.studies)
+    if runs:
+        asked = replace(asked, machine=machine_at(address, autoscale, one_node))
+        _say_where(asked)
     stored = StoredRuns(ResultsStore(results))
     found = collect(plan, stored, data_root)
     if rows := replaced_rows(found, saved):
@@ -167,10 +167,10 @@ def table(
         _print_plan(plan, found, saved, json)
         return
     failed: Mapping[str, str] = {}
-    if on is not None:
+    if runs:
         with progress_line() as line:
             known = saved_seeds(found, saved)
-            failed = _run(plan, line, results=results, data_root=data_root, saved=known, **on)
+            failed = _run(plan, asked, line, results=results, data_root=data_root, saved=known)
         # What was read before the runs lacks them.
         stored = StoredRuns(ResultsStore(results))
         # Another command may have added to the file meanwhile: it is read again.
@@ -211,19 +211,22 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         check_folder(save, "--save")
 
 
-def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, **on: Any) -> None:
+def _say_where(asked: "AskedResources") -> None:
     """Say what the runs of a table take; refuse what is not there before the first."""
-    from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.training.devices import device_of
 
-    asked = {"concurrency": None, "cpus": cpus_per_run, "gpus": gpus_per_worker, **on}
-    resources = resources_for(**asked)
+    resources = asked.resources()
     at_once = f"up to {resources.concurrency} at once, {resources.in_words}"
     remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
 def _run(
-    plan: "TablePlan", line: Shown, *, saved: "Mapping[Key, Set[int | None]]", **on: Any
+    plan: "TablePlan",
+    asked: "AskedResources",
+    line: Shown,
+    *,
+    saved: "Mapping[Key, Set[int | None]]",
+    **where: Any,
 ) -> Mapping[str, str]:
     from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
@@ -236,7 +239,7 @@ def _run(
         searching = "searching, " if progress.searching else ""
         line.progress(RunsProgress(progress.done, progress.runs), f"{progress.study}: {searching}")
 
-    failed = run_table(plan, command=command_line(), show=show, saved=saved, **on)
+    failed = run_table(plan, asked, command=command_line(), show=show, saved=saved, **where)
     if not trained and not failed:
         line.clear()
         held = "the store and the saved scores" if saved else "the store"

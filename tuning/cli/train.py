@@ -18,7 +18,6 @@ from contrasweep.tuning.cli.options import (
     Preset,
     Set,
     Workers,
-    check_place,
     parse_settings,
 )
 from contrasweep.tuning.cli.rendering import plain_console, print_json, progress_line, remark, warn
@@ -31,7 +30,7 @@ from contrasweep.tuning.results.commands import search_command
 if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.ray.board import Row
-    from contrasweep.tuning.training.pretrain import EpochRecord, OnStep
+    from contrasweep.tuning.training.pretrain import EpochRecord
 
     Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]
 
@@ -59,12 +58,12 @@ def train(
 
     Example: contrasweep train experiment.yaml --set epochs=20 -o encoder.safetensors
     """
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.settings import known_experiment
-    from contrasweep.tuning.training.devices import AUTO, device_for
 
     # All that is known to be wrong is refused here, before torch is imported.
-    alone, device = workers in (None, 1) and not gpus_per_worker, device or AUTO
-    check_place(None, cpus, workers, device)
+    on = AskedResources(1, cpus, workers, gpus_per_worker, device)
+    alone = workers in (None, 1) and not gpus_per_worker
     method, dataset, values = asked = _asked(experiment, parse_settings(set_))
     every_fault(lambda some: known_experiment(method, dataset, some, use_preset=preset), values)
     state = None
@@ -83,18 +82,16 @@ def train(
     from contrasweep.data import check_available
     from contrasweep.tuning.objectives.prepared import spec_for
     from contrasweep.tuning.planning.resolve import check_enough_images, resolve
-    from contrasweep.tuning.planning.resources import gpus_for, resources_for
     from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
     from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
     from contrasweep.tuning.training.checkpoint import load_checkpoint
-    from contrasweep.tuning.training.devices import device_of
+    from contrasweep.tuning.training.devices import AUTO, device_for, device_of
     from contrasweep.tuning.training.pretrain import pretrain
     from contrasweep.tuning.training.trained_encoder import encoder_file_of
     from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.trials.warned import warning_once
 
-    here = device_for(device) if alone else ""
-    gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)
+    place = device_for(device or AUTO) if alone else device_of(on.gpus_each())
     resolved = resolve(*asked, use_preset=preset, data_root=data_root)
     check_available(resolved.dataset, data_root)
     check_enough_images(resolved, data_root)
@@ -106,7 +103,7 @@ def train(
     if not resolved.validation.fraction:
         warn("validation.fraction is 0: without images that are held out, there are no scores.")
     if alone:
-        torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
+        torch.set_num_threads(AskedResources(1, cpus, gpus=0.0).resources().cpus)
     with progress_line() as line:
         tracker = TrainingTracker(resolved.epochs)
 
@@ -114,13 +111,21 @@ def train(
             line.training(tracker.progress(epoch, step, steps))
 
         if alone:
-            own = pretrain(resolved, state, data_root=data_root, device=here, on_step=show_step)
+            own = pretrain(resolved, state, data_root=data_root, device=place, on_step=show_step)
             records: Records = ((record, record.checkpoint) for record in own)
         else:
-            given = 1 if workers is None else workers
-            kept = checkpoint is not None or output is not None
-            records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step, kept)
-        setup = setup_in_words(resolved, facts, here or device_of(gpus))
+            from contrasweep.tuning.ray.trainer import pretrain_on_workers
+
+            # Here, and not with the first record, what there is not is refused.
+            records = pretrain_on_workers(
+                resolved,
+                on.resources(),
+                state=state,
+                data_root=data_root,
+                on_step=show_step,
+                keeps_states=checkpoint is not None or output is not None,
+            )
+        setup = setup_in_words(resolved, facts, place)
         stage = SCORING if state is None else "going on from the checkpoint"
         stage = stage if alone else f"{STARTING_RAY} and its workers"
         file = sys.stderr if json else sys.stdout
@@ -175,31 +180,6 @@ def _show(
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     return rows, state
-
-
-def _on_workers(
-    experiment: "Experiment",
-    state: bytes | None,
-    data_root: Path | None,
-    cpus: int,
-    workers: int,
-    gpus: float,
-    on_step: "OnStep",
-    keeps_states: bool,
-) -> "Records":
-    """Return the records of the workers; refuse impossible resources now, not with the first record."""
-    from contrasweep.tuning.planning.resources import resources_for
-    from contrasweep.tuning.ray.trainer import pretrain_on_workers
-
-    resources = resources_for(1, cpus, workers, gpus)
-    return pretrain_on_workers(
-        experiment,
-        resources,
-        state=state,
-        data_root=data_root,
-        on_step=on_step,
-        keeps_states=keeps_states,
-    )
 
 
 def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
