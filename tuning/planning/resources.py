@@ -145,6 +145,11 @@ class AskedResources:
             check_count(what, getattr(self, what))
         check_device_name(self.device or AUTO)
 
+    @property
+    def in_one_process(self) -> bool:
+        """Whether a run alone can take place in this process: one worker, and no part of a GPU for it."""
+        return self.workers in (None, 1) and not self.gpus
+
     def given(self, cpus: str = "cpus") -> dict[str, Any]:
         """Return what was given, as arguments of a function for users, which calls the cores `cpus`."""
         called = {"cpus": cpus, "gpus": "gpus_per_worker"}
