@@ -329,8 +329,8 @@ def test_train_starts_from_a_preset_under_the_file_and_what_is_set(
         trained.append(experiment)
         return iter(())
 
-    monkeypatch.setattr("contrasweep.tuning.training.pretrain.pretrain", pretrain)
-    monkeypatch.setattr("contrasweep.data.check_available", lambda *_: None)
+    monkeypatch.setattr("contrasweep.tuning.ray.one_run.pretrain", pretrain)
+    monkeypatch.setattr("contrasweep.tuning.planning.train_plan.check_available", lambda *_: None)
     (tmp_path / "experiment.yaml").write_text("method: cacr\ndataset: cifar10\nrepulsion: off\nepochs: 3\n")
     for arguments in ([], ["--preset"], ["--preset", "--set", "optimizer.lr=0.7"]):
         assert run("train", "experiment.yaml", *arguments).exit_code == 0

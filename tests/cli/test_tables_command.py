@@ -199,7 +199,7 @@ def test_each_row_of_a_searched_table_says_that_it_searches(
 
     shown: list[str] = []
 
-    def two_rows(plan: Any, *, show: Any, **more: Any) -> dict[str, str]:
+    def two_rows(*_: Any, show: Any, **more: Any) -> dict[str, str]:
         for study, done in (("one", 0), ("two", 5)):
             show(running.TableProgress(study, done, 10, searching=True))
         return {}

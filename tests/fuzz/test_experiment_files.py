@@ -30,7 +30,7 @@ def test_damaged_experiments(monkeypatch: pytest.MonkeyPatch, times: int) -> Non
     def nothing(*_: Any, **__: Any) -> Iterator[Any]:
         return iter(())
 
-    monkeypatch.setattr("contrasweep.tuning.training.pretrain.pretrain", nothing)
+    monkeypatch.setattr("contrasweep.tuning.ray.one_run.pretrain", nothing)
     wholes = [yaml.safe_dump(one.model_dump(mode="json"), sort_keys=False) for one in EXPERIMENTS]
     for case in range(CASES * times):
         draws = random_of("experiment", case)

@@ -184,7 +184,7 @@ def nothing_starts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     # Two tables, because listing all of them takes seconds.
     monkeypatch.setattr("contrasweep.search_spaces.tables.available_tables", lambda: ("cclk-t3", "cacr-fig3"))
     monkeypatch.setattr("contrasweep.tuning.ray.cluster.start_ray", started)
-    monkeypatch.setattr("contrasweep.tuning.training.pretrain.pretrain", started)
+    monkeypatch.setattr("contrasweep.tuning.ray.one_run.pretrain", started)
 
 
 def value_of(parameter: Any, draw: random.Random) -> str:

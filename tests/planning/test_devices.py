@@ -11,7 +11,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import Machine, gpus_for, resources_for
+from contrasweep.tuning.planning.resources import AskedResources, Machine
 from contrasweep.tuning.ray import final
 from contrasweep.tuning.training import pretrain as training
 from contrasweep.tuning.training.devices import device_for
@@ -45,12 +45,14 @@ def test_a_trial_takes_a_gpu_where_there_is_one_and_a_share_where_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _there(monkeypatch, gpus=2)
-    assert gpus_for("auto", None) == gpus_for("cuda", None) == 1.0
-    assert gpus_for("auto", 0.25) == gpus_for("cuda", 0.25) == 0.25
-    assert gpus_for("cpu", None) == gpus_for("auto", 0.0) == 0.0
+    assert AskedResources().gpus_each() == AskedResources(device="cuda").gpus_each() == 1.0
+    assert AskedResources(gpus=0.25).gpus_each() == 0.25
+    assert AskedResources(gpus=0.25, device="cuda").gpus_each() == 0.25
+    assert AskedResources(device="cpu").gpus_each() == AskedResources(gpus=0.0).gpus_each() == 0.0
     _there(monkeypatch)
-    assert gpus_for("auto", None) == 0.0
-    assert gpus_for("auto", None, Machine((4,), (8.0,), "head:6379")) == 1.0, "the driver's machine has none"
+    assert AskedResources().gpus_each() == 0.0
+    there = Machine((4,), (8.0,), "head:6379")
+    assert AskedResources(machine=there).gpus_each() == 1.0, "the driver's machine has none"
 
 
 @pytest.mark.parametrize(
@@ -67,9 +69,9 @@ def test_gpus_that_cannot_be_had_are_refused(
 ) -> None:
     _there(monkeypatch)
     with pytest.raises(InputError, match=said):
-        gpus_for(asked, gpus)
+        AskedResources(gpus=gpus, device=asked).gpus_each()
     with pytest.raises(InputError, match=r"head:6379 has 4 cpus"):
-        gpus_for("cuda", None, Machine((4,), (0.0,), "head:6379"))
+        AskedResources(device="cuda", machine=Machine((4,), (0.0,), "head:6379")).gpus_each()
 
 
 OF_DEVICES = ("device", "gpus_per_worker")
@@ -116,33 +118,33 @@ def test_a_study_goes_on_where_it_began_unless_a_device_is_given(monkeypatch: py
     began = plan_sweep("infonce", "digits").record()
     _there(monkeypatch, gpus=2)
     assert plan_of(began, "r").resources.gpus == 0
-    assert plan_of(began, "r", device="auto").resources.gpus == 1
-    assert plan_of(began, "r", device="cuda", gpus=0.5).resources.gpus == 0.5
+    assert plan_of(began, "r", AskedResources(device="auto")).resources.gpus == 1
+    assert plan_of(began, "r", AskedResources(device="cuda", gpus=0.5)).resources.gpus == 0.5
 
 
 COMING = Machine((0,), (0.0,), "head:6379", autoscales=True)
 
 
 def test_nodes_to_come_do_not_limit_what_is_asked_for() -> None:
-    asked = resources_for(8, 2, 2, 1.0, machine=COMING)
-    assert (asked.concurrency, asked.gpus, asked.autoscales) == (8, 1.0, True)
-    assert resources_for(8, 1, device="cuda", most=3, machine=COMING).concurrency == 3
-    assert resources_for(8, 1, device="cpu", machine=COMING).gpus == 0
+    asked = AskedResources(8, 2, 2, 1.0, machine=COMING).resources()
+    assert (asked.concurrency, asked.gpus, asked.machine) == (8, 1.0, COMING)
+    assert AskedResources(8, 1, device="cuda", machine=COMING).resources(3).concurrency == 3
+    assert AskedResources(8, 1, device="cpu", machine=COMING).resources().gpus == 0
     there = Machine((4,), (1.0,), "head:6379", autoscales=True)
-    assert resources_for(8, 1, machine=there).gpus == 1, "a node of now has a GPU"
+    assert AskedResources(8, 1, machine=there).resources().gpus == 1, "a node of now has a GPU"
 
 
 def test_what_nodes_to_come_cannot_say_must_be_given() -> None:
     with pytest.raises(InputError, match="--autoscale needs --concurrency"):
-        resources_for(None, 1, device="cpu", machine=COMING)
+        AskedResources(None, 1, device="cpu", machine=COMING).resources()
     with pytest.raises(InputError, match="--autoscale needs --device cpu or cuda"):
-        resources_for(2, 1, machine=COMING)
+        AskedResources(2, 1, machine=COMING).resources()
     with pytest.raises(InputError, match="gpus-per-worker must be 0 to 1"):
-        resources_for(2, 1, gpus=2.0, machine=COMING)
+        AskedResources(2, 1, gpus=2.0, machine=COMING).resources()
 
 
 def test_a_study_goes_on_with_nodes_to_come() -> None:
     began = plan_sweep("infonce", "digits", concurrency=8, device="cpu", machine=COMING)
     assert began.resources.concurrency == 8
-    again = plan_of(began.record(), "r", machine=COMING)
+    again = plan_of(began.record(), "r", AskedResources(machine=COMING))
     assert again.resources == began.resources

@@ -13,14 +13,14 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.best_config import best_yaml, config_of
 from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, with_epochs
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import Resources, resources_for
+from contrasweep.tuning.planning.resources import AskedResources, Resources
 from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.results.selection import SelectedTrial
 from contrasweep.tuning.store import ResultsStore, open_location, save_study, study_names
 from contrasweep.tuning.store.removal import delete_study
 from tests.studies import PlannedStudy, make_record, scored, small_plan
 
-ONE_CORE: Resources = resources_for(1, 1, 1, 0.0)
+ONE_CORE: Resources = AskedResources(1, 1, 1, 0.0).resources()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contrasweep.tuning.cli.sweep_report import say_what_runs
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resources import Machine, Resources, idle_gpu_in_words
+from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources, idle_gpu_in_words
 
 
 def _refused(**options: Any) -> str:
@@ -79,8 +79,8 @@ def test_more_gpus_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_study_goes_on_with_other_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     stored = plan_sweep("infonce", "digits", workers=2).record()
-    assert plan_of(stored, "r", workers=4).resources == Resources(2, workers=4)
-    assert plan_of(stored, "r", workers=1, concurrency=8).resources == Resources(8)
+    assert plan_of(stored, "r", AskedResources(workers=4)).resources == Resources(2, workers=4)
+    assert plan_of(stored, "r", AskedResources(8, workers=1)).resources == Resources(8)
 
 
 @pytest.mark.parametrize(("concurrency", "at_once"), [(None, 16), (3, 3), (20, 20)])
@@ -95,7 +95,7 @@ def test_more_trials_run_as_many_at_once_as_were_asked_for(
     assert plan_of(record, "r").resources.concurrency == 2
     fit = min(at_once, 16)
     assert plan_of(record, "r", extend=98).resources.concurrency == fit
-    assert plan_of(record, "r", extend=98, concurrency=12).resources.concurrency == 12
+    assert plan_of(record, "r", AskedResources(12), extend=98).resources.concurrency == 12
     early = record.with_search(trials=1)
     assert plan_of(early, "r", extend=98).resources.concurrency == fit, "of a search that ended early too"
 
@@ -104,7 +104,7 @@ def test_more_groups_run_only_as_many_at_once_as_fit(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     record = plan_sweep("infonce", "digits", trials=2, workers=2, concurrency=16).record()
     assert record.require_search().concurrency == 4
-    assert plan_of(record, "r", extend=8, concurrency=16).resources.concurrency == 4
+    assert plan_of(record, "r", AskedResources(16), extend=8).resources.concurrency == 4
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_more_groups_run_only_as_many_at_once_as_fit(monkeypatch: pytest.MonkeyP
         (16, 1, {"gpus": 0.5}, "lenet5", None),
         (16, 0, {"gpus": 0.0}, "lenet5", None),
         (1, 1, {}, "lenet5", None),
-        (16, 1, {"address": "auto"}, "lenet5", None),
+        (16, 1, {"machine": Machine((16,), (1.0,), "auto")}, "lenet5", None),
         (16, 2, {"workers": 2}, "lenet5", None),
     ],
 )

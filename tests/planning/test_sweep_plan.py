@@ -14,7 +14,7 @@ from contrasweep.tuning.methods.metrics import goals, search_metrics
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.planning.resources import Resources
+from contrasweep.tuning.planning.resources import AskedResources, Resources
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.spaces import space_of
@@ -303,7 +303,7 @@ def test_a_resumed_study_takes_what_this_machine_has(monkeypatch: pytest.MonkeyP
     stored = plan_sweep("infonce", "digits", trials=40, concurrency=16, cpus_per_trial=2).record()
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 4)
     assert plan_of(stored, "r").resources == Resources(concurrency=2, cpus=2)
-    assert plan_of(stored, "r", concurrency=1).resources == Resources(concurrency=1, cpus=2)
+    assert plan_of(stored, "r", AskedResources(1)).resources == Resources(concurrency=1, cpus=2)
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 1)
     with pytest.raises(InputError, match="2 cpus"):
         plan_of(stored, "r")

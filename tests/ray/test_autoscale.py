@@ -2,6 +2,7 @@
 
 import os
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_all_trials_wait_for_their_nodes_at_once(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(cluster, "refuse_blind_nodes", lambda needs: None)
     seen: list[str | None] = []
     for autoscales in (True, False):
-        asked = Resources(7, address="head:6379", autoscales=autoscales)
+        asked = Resources(7, machine=replace(COMING, autoscales=autoscales))
         with cluster.ray_session(asked, None):  # type: ignore[arg-type]
             seen.append(os.environ.get("TUNE_MAX_PENDING_TRIALS_PG"))
     assert seen == ["7", None]

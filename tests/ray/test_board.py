@@ -8,7 +8,7 @@ import pytest
 
 from contrasweep.tuning.errors import GpuFault, InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.planning.resources import resources_for
+from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final, trainer
@@ -88,7 +88,7 @@ def test_an_error_that_a_new_group_would_meet_again_is_posted_by_the_first_worke
     monkeypatch.setattr(trainer.ray, "get", lambda taken: taken)
     monkeypatch.setattr(trainer, "group_ranks", lambda: SimpleNamespace(rank=rank, world=2))
     experiment = resolve("infonce", "digits", {"epochs": 2})
-    resources = resources_for(1, 1, 2, 0.0)
+    resources = AskedResources(1, 1, 2, 0.0).resources()
     config = {"experiment": experiment, "resources": resources, "board": SimpleNamespace(**calls)}
     with pytest.raises(type(error)) if raised else nullcontext():
         trainer._post({**config, "seconds": 0.0, "data_root": None})

@@ -21,7 +21,7 @@ from contrasweep.data import Share
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings
-from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.resources import AskedResources, Machine
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import cluster_at, our_code
@@ -50,10 +50,10 @@ def test_an_address_with_no_cluster_says_what_to_start(address: str, said: str) 
 
 
 def test_trials_fill_the_nodes_and_none_spans_two() -> None:
-    assert resources_for(None, 1, device="cpu", machine=TWO_NODES).concurrency == 6
-    assert resources_for(None, 3, device="cpu", machine=TWO_NODES).concurrency == 1
-    assert resources_for(None, 1, machine=TWO_NODES).concurrency == 1, "there is one GPU"
-    assert resources_for(2, 2, gpus=0.0, machine=TWO_NODES).address == "head:6379"
+    assert AskedResources(None, 1, device="cpu", machine=TWO_NODES).resources().concurrency == 6
+    assert AskedResources(None, 3, device="cpu", machine=TWO_NODES).resources().concurrency == 1
+    assert AskedResources(None, 1, machine=TWO_NODES).resources().concurrency == 1, "there is one GPU"
+    assert AskedResources(2, 2, gpus=0.0, machine=TWO_NODES).resources().machine == TWO_NODES
 
 
 @pytest.mark.parametrize(
@@ -64,37 +64,38 @@ def test_more_than_the_cluster_has_is_refused_with_what_it_has(
     concurrency: int | None, cpus: int, workers: int, gpus: float
 ) -> None:
     with pytest.raises(InputError, match=r"head:6379 has 6 cpus \(4, 2 by node\) and 1 GPU: room"):
-        resources_for(concurrency, cpus, workers, gpus, machine=TWO_NODES)
+        AskedResources(concurrency, cpus, workers, gpus, machine=TWO_NODES).resources()
 
 
 def test_a_gpu_and_its_cores_are_on_one_node() -> None:
     machine = Machine((64, 8, 8), (0.0, 2.0, 2.0), "head:6379")
-    assert resources_for(None, 2, 1, 1.0, machine=machine).concurrency == 4
-    assert resources_for(None, 8, 1, 1.0, machine=machine).concurrency == 2
+    assert AskedResources(None, 2, 1, 1.0, machine=machine).resources().concurrency == 4
+    assert AskedResources(None, 8, 1, 1.0, machine=machine).resources().concurrency == 2
     with pytest.raises(InputError, match="room for 0"):
-        resources_for(None, 16, 1, 1.0, machine=machine)
+        AskedResources(None, 16, 1, 1.0, machine=machine).resources()
 
 
 def test_workers_of_a_trial_are_on_one_node_if_they_must_be() -> None:
     """With three cores on each of two nodes, three trials of two workers fit, or two that span no nodes."""
     apart = Machine((3, 3), (), "head:6379")
     together = replace(apart, one_node=True)
-    spread, packed = (resources_for(None, 1, 2, 0.0, machine=machine) for machine in (apart, together))
+    two_workers = AskedResources(workers=2, gpus=0.0)
+    spread, packed = (replace(two_workers, machine=one).resources() for one in (apart, together))
     assert (spread.concurrency, packed.concurrency) == (3, 2)
     assert (bundles(spread).strategy, bundles(packed).strategy) == ("PACK", "STRICT_PACK")
     coming = replace(together, autoscales=True)
-    assert resources_for(8, 1, 2, 0.0, machine=coming).one_node
+    assert AskedResources(8, 1, 2, 0.0, machine=coming).resources().one_node
     with pytest.raises(
         InputError, match=r"4 workers of 1 cpu each on one node were asked for; .* room for 0"
     ):
-        resources_for(1, 1, 4, 0.0, machine=together)
+        AskedResources(1, 1, 4, 0.0, machine=together).resources()
 
 
 def test_one_node_with_gpus() -> None:
     machine = Machine((64, 64), (4.0, 2.0), "head:6379", one_node=True)
-    assert resources_for(None, 1, 3, 1.0, machine=machine).concurrency == 1
-    assert resources_for(None, 1, 2, 1.0, machine=machine).concurrency == 3
-    assert resources_for(None, 1, 2, 0.5, machine=machine).concurrency == 6
+    assert AskedResources(None, 1, 3, 1.0, machine=machine).resources().concurrency == 1
+    assert AskedResources(None, 1, 2, 1.0, machine=machine).resources().concurrency == 3
+    assert AskedResources(None, 1, 2, 0.5, machine=machine).resources().concurrency == 6
 
 
 @pytest.mark.parametrize("command", [["sweep", "infonce"], ["table", "cclk-t3"], ["run", "study"]])
@@ -105,7 +106,7 @@ def test_one_node_is_for_clusters(command: list[str]) -> None:
 
 
 def test_the_command_that_goes_on_keeps_to_one_node(tmp_path: Path) -> None:
-    place = Resources(1, workers=2, address="head:6379", one_node=True)
+    place = Machine((4, 4), (), "head:6379", one_node=True)
     with pytest.raises(KeyboardInterrupt) as stopped, telling_how_to_go_on(["a"], "x", tmp_path, place):
         raise KeyboardInterrupt
     assert stopped.value.__notes__[-1].endswith("--resume --address head:6379 --one-node` goes on.")

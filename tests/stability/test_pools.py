@@ -14,7 +14,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.enqueued import read_configurations, whole_configurations
 from contrasweep.tuning.planning.request import check_request
 from contrasweep.tuning.planning.rules import SearchRules
-from contrasweep.tuning.stability.pools import common_parameters, paired_pools
+from contrasweep.tuning.stability.pool_request import PoolRequest
+from contrasweep.tuning.stability.pools import common_parameters, make_pools, paired_pools
 
 
 def always(method: str, values: object) -> bool:
@@ -88,6 +89,18 @@ def test_the_files_are_what_enqueue_reads(tmp_path: Path) -> None:
         enqueue = read_configurations(Path(content["files"][method]), [method])
         rules = SearchRules(values={"views.flip": 0.0}, trials=9)
         assert len(check_request(method, "colour-digits", rules, enqueue=enqueue).enqueued) == 8
+
+
+def test_python_makes_the_pools_of_the_command(tmp_path: Path) -> None:
+    methods = ["infonce", "fair-cclk"]
+    words = ["pool", *methods, "--size", "8", "-o", str(tmp_path), "--set", "views.flip=0.0"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    pools = make_pools(PoolRequest(methods, "colour-digits", 8, values={"views.flip": 0.0}))
+    assert pools.common == ["temperature", "optimizer.lr", "views.min_crop"]
+    assert pools.remarks == []
+    for method, configurations in pools.configurations.items():
+        assert list(read_configurations(tmp_path / f"{method}.yaml", [method])) == configurations
 
 
 def test_the_commands_that_come_next_are_complete(tmp_path: Path) -> None:

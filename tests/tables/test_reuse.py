@@ -12,6 +12,7 @@ from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.store import (
     Heartbeat,
     ResultsStore,
@@ -123,7 +124,7 @@ def test_a_table_prefers_its_own_runs(tmp_path: Path) -> None:
 def test_only_what_no_table_has_run_is_run(tmp_path: Path, trained: list[tuple[str, int, int]]) -> None:
     store_runs(KERNELS, tmp_path, score, seeds=range(1, 3))
     shown: list[TableProgress] = []
-    assert run_table(FAIR, results=tmp_path, concurrency=1, show=shown.append) == {}
+    assert run_table(FAIR, AskedResources(1), results=tmp_path, show=shown.append) == {}
     study = "table-cclk-t3-quick-{}-colour-digits-final"
     assert trained == [
         *((study.format("infonce"), 0, seed) for seed in (1, 2, 3)),
@@ -137,7 +138,7 @@ def test_only_what_no_table_has_run_is_run(tmp_path: Path, trained: list[tuple[s
     assert [mixed[seed].study for seed in (1, 2, 3)] == [COSINE, COSINE, study[:-6].format("fair-cclk")]
     # The other table takes the third seed from here, and now lacks only its other rows.
     trained.clear()
-    run_table(KERNELS, results=tmp_path, concurrency=1)
+    run_table(KERNELS, AskedResources(1), results=tmp_path)
     assert [(trial, seed) for _, trial, seed in trained] == [(0, 3), (1, 3), (2, 3)]
 
 
@@ -147,7 +148,7 @@ def test_a_table_that_others_have_run_makes_no_study(
     store_runs(KERNELS, tmp_path, score)
     only = [cell for cell in FAIR.cells if cell.row == "fair-cclk"]
     alone = TablePlan(FAIR.table, FAIR.scale, False, FAIR.seeds, 0, tuple(only))
-    assert run_table(alone, results=tmp_path, concurrency=1) == {}
+    assert run_table(alone, AskedResources(1), results=tmp_path) == {}
     assert trained == []
     assert study_names(open_location(tmp_path)) == [f"{COSINE}-final"]
 
@@ -157,7 +158,7 @@ def test_runs_with_other_seeds_and_failed_runs_do_not_count(
 ) -> None:
     store_runs(KERNELS, tmp_path, lambda cell, seed: None, seeds=range(1, 3))
     store_runs(KERNELS, tmp_path, score, seeds=range(7, 9))
-    run_table(FAIR, results=tmp_path, concurrency=1)
+    run_table(FAIR, AskedResources(1), results=tmp_path)
     assert len(trained) == FAIR.runs == 9
 
 
@@ -166,7 +167,7 @@ def test_a_study_that_another_driver_runs_is_left_to_it(
 ) -> None:
     study = "table-cclk-t3-quick-infonce-colour-digits"
     with Heartbeat(open_location(tmp_path, writable=True), f"{study}-final"):
-        failed = run_table(FAIR, results=tmp_path, concurrency=1)
+        failed = run_table(FAIR, AskedResources(1), results=tmp_path)
     assert list(failed) == [study]
     assert "is being run by process" in failed[study]
     assert len(trained) == 6
@@ -184,7 +185,7 @@ def test_a_run_that_fails_again_leaves_those_that_are_done(
 
     monkeypatch.setattr(final, "run_one", fails_on_three)
     for _ in range(2):
-        assert run_table(FAIR, results=tmp_path, concurrency=1) == {}
+        assert run_table(FAIR, AskedResources(1), results=tmp_path) == {}
     assert len(trained) == 6
 
 
@@ -209,11 +210,11 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 def test_the_same_search_of_another_table_is_taken(
     tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
 ) -> None:
-    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), AskedResources(1), results=tmp_path)
     assert len(trained) == 4
     searched["new"].clear()
     trained.clear()
-    assert run_table(TUNED, results=tmp_path, concurrency=1) == {}
+    assert run_table(TUNED, AskedResources(1), results=tmp_path) == {}
     assert searched["new"] == [
         "table-cclk-t3-quick-tuned-infonce-colour-digits",
         "table-cclk-t3-quick-tuned-fair-infonce-colour-digits",
@@ -229,7 +230,7 @@ def test_the_same_search_of_another_table_is_taken(
 def test_a_search_by_another_series_of_contrasweep_is_not_taken(
     tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
 ) -> None:
-    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), AskedResources(1), results=tmp_path)
     (cell,) = [cell for cell in TUNED.running if (cell.row, cell.column) == ("fair-cclk", "acc")]
     store = ResultsStore(tmp_path)
     assert search_held(TUNED, cell, store) == SEARCH
@@ -256,7 +257,7 @@ def test_a_search_in_an_earlier_space_is_not_shown_and_not_continued(
     tmp_path: Path, searched: dict[str, list[str]], trained: list[tuple[str, int, int]]
 ) -> None:
     kernels = quick("cclk-t5a", tune=True, trials=2, seeds=1)
-    run_table(kernels, results=tmp_path, concurrency=1)
+    run_table(kernels, AskedResources(1), results=tmp_path)
     found = collect(kernels, StoredRuns(ResultsStore(tmp_path)))
     kept = save_results(found, tmp_path / "kept")
     assert changed_settings(read_results(kept)) == []
@@ -268,7 +269,7 @@ def test_a_search_in_an_earlier_space_is_not_shown_and_not_continued(
     assert not again.of("cosine", "acc")
     assert "other settings under this name" in again.gaps["cosine", "acc"]
     with pytest.raises(InputError, match=SEARCH):
-        run_table(kernels, results=tmp_path, concurrency=1)
+        run_table(kernels, AskedResources(1), results=tmp_path)
 
 
 @pytest.mark.parametrize(("trials", "epochs"), [(3, 3), (2, 4)])
@@ -279,12 +280,12 @@ def test_a_search_with_another_budget_or_experiment_is_another_search(
     searched: dict[str, list[str]],
     trained: list[tuple[str, int, int]],
 ) -> None:
-    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), results=tmp_path, concurrency=1)
+    run_table(quick("cclk-t5a", tune=True, trials=2, seeds=1), AskedResources(1), results=tmp_path)
     searched["new"].clear()
     run = TUNED.table.run
     assert run.quick is not None
     set_ = run.quick.model_copy(update={"set": {**run.quick.set, "epochs": epochs}})
     table = TUNED.table.model_copy(update={"run": run.model_copy(update={"quick": set_})})
     plan = plan_table(table, scale="quick", tune=True, trials=trials, seeds=1)
-    run_table(plan, results=tmp_path, concurrency=1)
+    run_table(plan, AskedResources(1), results=tmp_path)
     assert len(searched["new"]) == 3

@@ -10,6 +10,7 @@ from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.results.final_runs import FinalRuns
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from contrasweep.tuning.tables.collect import StoredRuns, collect, plan_search
@@ -71,14 +72,13 @@ def test_searches_and_runs_take_what_is_given(
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 8)
     monkeypatch.setattr("contrasweep.tuning.planning.resources.available_gpus", lambda: 2)
     monkeypatch.setattr(running, "final_runs", finish)
-    asked: dict[str, Any] = {"workers": 2, "gpus_per_worker": 0.5, "device": "cuda", "concurrency": 1}
-    run_table(PLAN, results=tmp_path, cpus_per_run=3, **asked)
+    asked = AskedResources(1, 3, 2, 0.5, "cuda")
+    run_table(PLAN, asked, results=tmp_path)
     resources = calls["new"][0].resources
     assert (resources.workers, resources.gpus, resources.cpus) == (2, 0.5, 3)
-    assert given[0]["cpus_per_run"] == 3
-    assert {name: given[0][name] for name in asked} == asked
+    assert asked.given("cpus_per_run").items() <= given[0].items()
     with pytest.raises(InputError, match="batch_size 128 does not divide among 3 workers"):
-        run_table(PLAN, results=tmp_path, workers=3)
+        run_table(PLAN, AskedResources(workers=3), results=tmp_path)
 
 
 def test_a_stored_search_is_continued(calls: dict[str, list[Any]], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import typer
 from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
 from contrasweep.tuning.cli.options import AsJson, DataRoot, Device, MapMethod, Results
 from contrasweep.tuning.cli.rendering import print_json, remark, say
+from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import RESULTS
 
 
@@ -57,13 +58,12 @@ def embed(
 
     Example: contrasweep embed encoder.safetensors digits --split train -o digits.parquet --map digits.html
     """
-    from contrasweep.tuning.planning.resources import check_counts
     from contrasweep.tuning.training.devices import AUTO, check_device_name
     from contrasweep.tuning.transfer.request import EmbedRequest, map_method_of
     from contrasweep.tuning.transfer.sources import one_encoder
 
     # All that is known to be wrong is refused here, before torch is imported.
-    check_counts(None, cpus, None)
+    check_count("cpus", cpus)
     check_device_name(device or AUTO)
     method = map_method_of(map_method, map_asked=map_ is not None)
     request = EmbedRequest(source, output, split, map_, method, skip_corrupt)
@@ -72,10 +72,10 @@ def embed(
     import torch
 
     from contrasweep.machine import available_cores
-    from contrasweep.tuning.planning.resources import resources_for
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.transfer.embed import run_request
 
-    torch.set_num_threads(resources_for(1, cpus or available_cores(), gpus=0.0).cpus)
+    torch.set_num_threads(AskedResources(1, cpus or available_cores(), gpus=0.0).resources().cpus)
     found = run_request(request, own, data_root=data_root, device=device or AUTO, tell=remark)
     if json:
         written = [str(one) for one in (output, map_) if one is not None]

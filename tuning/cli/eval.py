@@ -10,6 +10,7 @@ from contrasweep.tuning.cli.completion import complete_datasets, complete_studie
 from contrasweep.tuning.cli.options import AsJson, DataRoot, Device, Results
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
 from contrasweep.tuning.files import check_file
+from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def eval(
 
     Example: contrasweep eval photos --data colour-digits,digits --probe logistic,knn --shots 1,5,all
     """
-    from contrasweep.tuning.planning.resources import check_counts
     from contrasweep.tuning.training.devices import AUTO, check_device_name
     from contrasweep.tuning.transfer.plan import (
         TransferPlan,
@@ -85,7 +85,7 @@ def eval(
     from contrasweep.tuning.transfer.sources import encoder_sources
 
     # All that is known to be wrong is refused here, before torch is imported.
-    check_counts(None, cpus, None)
+    check_count("cpus", cpus)
     check_device_name(device or AUTO)
     tuning = fine_tuning_of(fine_tune, epochs, lr)
     plan = TransferPlan(split_datasets(data), split_names(probe), split_shots(shots), draws, tuning, detail)
@@ -95,10 +95,10 @@ def eval(
     remark("Loading torch ...")
     import torch
 
-    from contrasweep.tuning.planning.resources import resources_for
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.transfer.evaluate import run_plan
 
-    torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
+    torch.set_num_threads(AskedResources(1, cpus, gpus=0.0).resources().cpus)
     found = run_plan(plan, sources, data_root=data_root, device=device or AUTO, tell=remark)
     if output is not None:
         found.write(output)

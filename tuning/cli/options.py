@@ -11,7 +11,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.store import ResultsStore
@@ -99,43 +99,25 @@ Where = Annotated[
 ]
 
 
-def check_place(
-    concurrency: int | None,
-    cpus: int | None,
-    workers: int | None,
-    device: str | None,
-    address: str | None = None,
-    autoscale: bool = False,
-    one_node: bool = False,
-) -> None:
-    """Refuse options about where trials run that are known to be wrong before torch and Ray are imported.
+def check_cluster(address: str | None, autoscale: bool, one_node: bool) -> None:
+    """Refuse options for clusters where trials run on this machine.
 
     Raises:
-        InputError: a count is none, there is no such device, or an option for clusters is given without one.
+        InputError: one is given.
     """
-    from contrasweep.tuning.planning.resources import check_counts
-    from contrasweep.tuning.training.devices import AUTO, check_device_name
-
-    check_counts(concurrency, cpus, workers)
-    check_device_name(device or AUTO)
     if autoscale and address is None:
         raise InputError("--autoscale goes with --address: only a cluster starts nodes (docs/cluster.md)")
     if one_node and address is None:
         raise InputError("--one-node goes with --address: a machine is always one node (docs/many-gpus.md)")
 
 
-def machine_at(address: str | None, autoscale: bool = False, one_node: bool = False) -> "Machine | None":
+def machine_at(address: str | None, autoscale: bool, one_node: bool) -> "Machine | None":
     """Return the cores and GPUs of the cluster at `--address`; None if trials run on this machine."""
     if address is None:
         return None
     from contrasweep.tuning.ray.cluster import cluster_at
 
     return cluster_at(address, autoscales=autoscale, one_node=one_node)
-
-
-def given(options: "Mapping[str, Any]") -> dict[str, Any]:
-    """Return the options that were given: those that are not None."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def store_with(studies: "Iterable[str]", results: str) -> "ResultsStore":

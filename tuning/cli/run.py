@@ -1,7 +1,7 @@
 """`contrasweep run`: train selected configurations on fresh seeds and score them on the test split."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,7 @@ from contrasweep.tuning.cli.options import (
     Results,
     Where,
     Workers,
-    check_place,
+    check_cluster,
     machine_at,
     place_in,
 )
@@ -91,11 +91,13 @@ def run(
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.selected import check_source
     from contrasweep.tuning.store import open_location
 
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
+    asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device)
+    check_cluster(address, autoscale, one_node)
     check_count("seeds", seeds)
     check_count("epochs", epochs)
     check_count("snapshots", snapshots)
@@ -103,19 +105,18 @@ def run(
         check_source(source, results, top, where or ())
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
-    from contrasweep.tuning.planning.resources import gpus_for
     from contrasweep.tuning.ray.final import final_runs
-    from contrasweep.tuning.training.devices import AUTO
 
     by_study = _by_study(
         [config for one in sources for config in _selected(one, top, where or (), results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
-    done, machine = [], machine_at(address, autoscale, one_node)
-    gpus = gpus_for(device or AUTO, gpus_per_worker, machine)
+    asked = replace(asked, machine=machine_at(address, autoscale, one_node))
+    gpus = asked.gpus_each()
     planned = [with_epochs(config, epochs) for own in by_study.values() for config in own]
     for setup in dict.fromkeys(_setup(config, data_root, gpus) for config in planned):
         remark(f"Each run: {setup}")
+    done = []
     with progress_line() as line:
         for configs in by_study.values():
             one = final_runs(
@@ -125,14 +126,10 @@ def run(
                 epochs=epochs,
                 results=results,
                 data_root=data_root,
-                concurrency=concurrency,
-                cpus_per_run=1 if cpus_per_run is None else cpus_per_run,
-                workers=1 if workers is None else workers,
-                gpus_per_worker=gpus,
-                machine=machine,
                 snapshots=snapshots,
                 command=command_line(),
                 progress=line.progress,
+                **asked.given("cpus_per_run"),
             )
             done.append(one)
     _report(done, results, json)

@@ -20,8 +20,7 @@ from contrasweep.tuning.cli.options import (
     Results,
     Set,
     Workers,
-    check_place,
-    given,
+    check_cluster,
     machine_at,
     parse_settings,
 )
@@ -132,6 +131,7 @@ def sweep(
     """
     from contrasweep.tuning.planning.enqueued import read_configurations
     from contrasweep.tuning.planning.own_space import space_of_file
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 
     methods = methods or []
@@ -168,9 +168,8 @@ def sweep(
         storage=storage,
     )
     # All that is known to be wrong is refused here, before torch and Ray are imported.
-    check_place(concurrency, cpus_per_trial, workers, device, address, autoscale, one_node)
-    place = {"concurrency": concurrency, "workers": workers, "gpus_per_worker": gpus_per_worker}
-    options = running.given() | given({**place, "device": device, "data_root": data_root})
+    asked = AskedResources(concurrency, cpus_per_trial, workers, gpus_per_worker, device)
+    check_cluster(address, autoscale, one_node)
     if resume or extend is not None:
         methods = methods or _methods_of(name, results)
         new = dry_run or preset or bool(enqueue)
@@ -179,10 +178,10 @@ def sweep(
         if space is not None:
             held = stored.require_search().given
             rules = replace(rules, space=space_of_file(space, methods, stored.dataset, held))
-        machine = _machine(address, autoscale, one_node)
+        asked = replace(asked, cpus=None, machine=_machine(address, autoscale, one_node))
         expected = {**vars(rules), "dataset": data, "cpus": cpus_per_trial}
-        again = {"machine": machine, "extend": extend or 0, "retry_failed": retry_failed}
-        _resume(methods, name, results, expected, json, **options, **again)
+        again = {"data_root": data_root, "extend": extend or 0, "retry_failed": retry_failed}
+        _resume(methods, name, results, expected, json, **asked.given(), **running.given(), **again)
         return
     if retry_failed:
         raise InputError("--retry-failed goes with --resume or --extend: a new study has no failed trial")
@@ -196,16 +195,16 @@ def sweep(
     start: dict[str, Any] = {"use_preset": preset}
     start["enqueue"] = () if enqueue is None else read_configurations(enqueue, methods)
     _check_new(methods, dataset, name, None if dry_run else results, rules, **start)
-    machine = _machine(address, autoscale, one_node)
+    asked = replace(asked, machine=_machine(address, autoscale, one_node))
     plans = _plans(
         methods,
         dataset,
         name,
         **rules.given(),
         **start,
-        **options,
-        **given({"cpus_per_trial": cpus_per_trial}),
-        machine=machine,
+        **running.given(),
+        **asked.given("cpus_per_trial"),
+        data_root=data_root,
         results=results,
         command=command_line(),
     )
@@ -213,7 +212,7 @@ def sweep(
     if dry_run:
         print_plans(plans, json)
     else:
-        _run(plans, machine, json)
+        _run(plans, json)
 
 
 def _refuse_value_of_preset(methods: Sequence[str]) -> None:
@@ -318,7 +317,7 @@ def _plans(methods: Sequence[str], dataset: str, name: str | None, **options: An
     return [plan_sweep(method, dataset, name=study, **options) for method, study in named]
 
 
-def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool) -> None:
+def _run(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
     plan = plans[0]
     if len(plans) == 1:
         remark(
@@ -341,7 +340,7 @@ def _run(plans: "Sequence[SweepPlan]", machine: "Machine | None", as_json: bool)
             report_sweep(result, as_json)
         return
     with progress_line() as line:
-        done = sweep_group(plans, line.study, machine)
+        done = sweep_group(plans, line.study)
     report_methods(done, prefix_of(plan.name, plan.method), plan.results, as_json)
 
 

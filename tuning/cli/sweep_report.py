@@ -39,7 +39,7 @@ def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurren
         if concurrency is not None and at_once < min(concurrency, plan.search.trials):
             fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
             warn(f"this machine has room for {fit}, not {concurrency}.")
-        if plan.resources.address is None and plan.resources.cores > available_cores():
+        if plan.resources.machine is None and plan.resources.cores > available_cores():
             shared = f"{plan.resources.cores} cores, and this machine has {available_cores()}"
             warn(f"{counted(at_once, 'trial')} at once ask for {shared}: all take longer than is estimated.")
         for line in plan.remarks:

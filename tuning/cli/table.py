@@ -1,6 +1,7 @@
 """`contrasweep table`: run a paper's table, compare with the published numbers, judge its claims."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,7 @@ from contrasweep.tuning.cli.options import (
     OneNode,
     Results,
     Workers,
-    check_place,
-    given,
+    check_cluster,
     machine_at,
 )
 from contrasweep.tuning.cli.rendering import (
@@ -42,8 +42,9 @@ from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table
-    from contrasweep.tuning.tables.planned import TablePlan
-    from contrasweep.tuning.tables.results import Key, TableResults
+    from contrasweep.tuning.planning.resources import AskedResources
+    from contrasweep.tuning.tables.held import HeldTable
+    from contrasweep.tuning.tables.results import TableResults
     from contrasweep.tuning.tables.verdict import Verdict
 
 Scale = Annotated[
@@ -108,10 +109,12 @@ def table(
     Example: contrasweep table cclk-t3 --scale quick
     """
     from contrasweep.search_spaces.tables import load_table
+    from contrasweep.tuning.planning.resources import AskedResources
 
     spec = load_table(table)
     _check_outputs(spec, output, figure, save)
-    check_place(concurrency, cpus_per_run, workers, device, address, autoscale, one_node)
+    asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device)
+    check_cluster(address, autoscale, one_node)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
     if json and format_ != "markdown":
@@ -121,20 +124,10 @@ def table(
         given_here = ", ".join(name for name, path in written.items() if path is not None)
         raise InputError(f"--dry-run writes no file; given {given_here}")
     remark("Loading torch ...")
-    from contrasweep.tuning.store import ResultsStore
-    from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.joined import (
-        joined,
-        not_replaced,
-        replaced_rows,
-        saved_before,
-        saved_seeds,
-    )
+    from contrasweep.tuning.tables.held import HeldTable
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
-    from contrasweep.tuning.tables.results import TableResults
-    from contrasweep.tuning.tables.verdict import judge_all
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
@@ -148,53 +141,38 @@ def table(
         columns=column or (),
         data_root=data_root,
     )
-    saved = saved_before(TableResults(spec, plan.scale, plan.tuned, plan.seeds), save)
-    on: dict[str, Any] | None = None
-    if (run or dry_run) and plan.studies:
-        asked: dict[str, Any]
-        asked = {"concurrency": concurrency, "cpus_per_run": cpus_per_run, "workers": workers}
-        asked |= {"gpus_per_worker": gpus_per_worker, "device": device}
-        on = given({**asked, "machine": machine_at(address, autoscale, one_node)})
-        _say_where(**on)
-    stored = StoredRuns(ResultsStore(results))
-    found = collect(plan, stored, data_root)
-    if rows := replaced_rows(found, saved):
+    held = HeldTable.of(plan, results, save, data_root)
+    runs = (run or dry_run) and bool(plan.studies)
+    if runs:
+        asked = replace(asked, machine=machine_at(address, autoscale, one_node))
+        _say_where(asked)
+    if rows := held.replaced_rows:
         warn(
             f"{save}: its runs of {few(rows)} have other settings than the table has here; they count as not "
             "run, and new runs replace them"
         )
     if dry_run:
-        _print_plan(plan, found, saved, json)
+        _print_plan(held, json)
         return
     failed: Mapping[str, str] = {}
-    if on is not None:
+    if runs:
         with progress_line() as line:
-            known = saved_seeds(found, saved)
-            failed = _run(plan, line, results=results, data_root=data_root, saved=known, **on)
-        # What was read before the runs lacks them.
-        stored = StoredRuns(ResultsStore(results))
-        # Another command may have added to the file meanwhile: it is read again.
-        saved = saved_before(found, save)
-        found = collect(plan, stored, data_root)
-    kept, found = joined(found, saved), joined(found, not_replaced(found, saved))
-    # Claims may read other tables of the same form, stored or saved.
-    others = {
-        name: joined(other, not_replaced(other, saved_before(other, save)))
-        for name, other in collect_others(plan, stored, data_root).items()
-    }
-    verdicts = judge_all(found, others)
-    _write(found, verdicts, format_, output, json)
-    if told := not_beaten(found):
+            failed = _run(held, asked, line, results)
+        # What was read before lacks the runs, and another command may have added to the file meanwhile.
+        held = HeldTable.of(plan, results, save, data_root)
+    _write(held.shown, held.verdicts(), format_, output, json)
+    if told := not_beaten(held.shown):
         warn(f"{told}.")
     for study, why in failed.items():
         warn(f"{study}: {why}")
-    _refuse_nothing(plan, found, run)
+    if run:
+        held.refuse_nothing()
     if save is not None:
-        _save(kept, saved, save)
+        _save(held, save)
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
 
-        draw_table(found, figure)
+        draw_table(held.shown, figure)
 
 
 def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
@@ -211,20 +189,17 @@ def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save
         check_folder(save, "--save")
 
 
-def _say_where(*, cpus_per_run: int = 1, gpus_per_worker: float | None = None, **on: Any) -> None:
+def _say_where(asked: "AskedResources") -> None:
     """Say what the runs of a table take; refuse what is not there before the first."""
-    from contrasweep.tuning.planning.resources import resources_for
     from contrasweep.tuning.training.devices import device_of
 
-    asked = {"concurrency": None, "cpus": cpus_per_run, "gpus": gpus_per_worker, **on}
-    resources = resources_for(**asked)
+    resources = asked.resources()
     at_once = f"up to {resources.concurrency} at once, {resources.in_words}"
     remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
-def _run(
-    plan: "TablePlan", line: Shown, *, saved: "Mapping[Key, Set[int | None]]", **on: Any
-) -> Mapping[str, str]:
+def _run(held: "HeldTable", asked: "AskedResources", line: Shown, results: str) -> Mapping[str, str]:
+    """Run what is missing; return the reasons of failed studies."""
     from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
 
@@ -236,11 +211,20 @@ def _run(
         searching = "searching, " if progress.searching else ""
         line.progress(RunsProgress(progress.done, progress.runs), f"{progress.study}: {searching}")
 
-    failed = run_table(plan, command=command_line(), show=show, saved=saved, **on)
+    saved = held.saved_seeds
+    failed = run_table(
+        held.plan,
+        asked,
+        results=results,
+        data_root=held.data_root,
+        command=command_line(),
+        saved=saved,
+        show=show,
+    )
     if not trained and not failed:
         line.clear()
-        held = "the store and the saved scores" if saved else "the store"
-        remark(f"Nothing was left to train: {held} held all {counted(plan.runs, 'run')}.")
+        what = "the store and the saved scores" if saved else "the store"
+        remark(f"Nothing was left to train: {what} held all {counted(held.plan.runs, 'run')}.")
     return failed
 
 
@@ -257,33 +241,22 @@ def _write(
     remark(f"Wrote {output}")
 
 
-def _save(found: "TableResults", saved: "TableResults | None", folder: Path) -> None:
-    """Write the scores to a folder that holds `saved`, unless there is nothing new."""
+def _save(held: "HeldTable", folder: Path) -> None:
+    """Write the scores to a folder, unless it has them all."""
     from contrasweep.tuning.tables.results import save_results
 
-    if not found.values:
-        warn(f"nothing was measured: {folder / found.name}.parquet is not written.")
-    elif saved is not None and saved.values == found.values:
-        remark(f"Scores: {folder / found.name}.parquet had them all")
+    kept = held.kept
+    if not kept.values:
+        warn(f"nothing was measured: {folder / kept.name}.parquet is not written.")
+    elif held.saved is not None and held.saved.values == kept.values:
+        remark(f"Scores: {folder / kept.name}.parquet had them all")
     else:
-        path = save_results(found, folder)
+        path = save_results(kept, folder)
         remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
 
 
-def _refuse_nothing(plan: "TablePlan", found: "TableResults", ran: bool) -> None:
-    """Raise SweepFailed if runs were asked for and none gave a number."""
-    from contrasweep.tuning.errors import SweepFailed
-
-    if ran and not any(plan.asks_for(value.row, value.column) for value in found.values):
-        gaps = dict.fromkeys(why for cell, why in found.gaps.items() if plan.asks_for(*cell))
-        raise SweepFailed(f"nothing of table {plan.table.id} was measured: {'; '.join(gaps) or plan.state}")
-
-
-def _print_plan(
-    plan: "TablePlan", found: "TableResults", saved: "TableResults | None", as_json: bool
-) -> None:
-    from contrasweep.tuning.tables.remaining import remaining
-
+def _print_plan(held: "HeldTable", as_json: bool) -> None:
+    plan = held.plan
     if plan.table.run.information is not None and not as_json:
         say(f"{plan.table.id}: facts of {plan.table.run.information}, no run")
         return
@@ -295,7 +268,7 @@ def _print_plan(
         }
         for cell in plan.chosen
     ]
-    left = remaining(plan, found, saved)
+    left = held.remaining
     if as_json:
         counts = {"runs": plan.runs, "stored": left.stored, "missing": left.missing}
         costs = {"seconds": plan.seconds, "seconds_missing": left.seconds}

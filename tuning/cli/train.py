@@ -1,7 +1,6 @@
 """`contrasweep train`: train one experiment file; only several workers need Ray."""
 
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,6 @@ from contrasweep.tuning.cli.options import (
     Preset,
     Set,
     Workers,
-    check_place,
     parse_settings,
 )
 from contrasweep.tuning.cli.rendering import plain_console, print_json, progress_line, remark, warn
@@ -26,14 +24,10 @@ from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.errors import InputError, every_fault, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.progress.display import Shown
-from contrasweep.tuning.results.commands import search_command
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.experiment import Experiment
-    from contrasweep.tuning.ray.board import Row
-    from contrasweep.tuning.training.pretrain import EpochRecord, OnStep
-
-    Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]
+    from contrasweep.tuning.planning.train_plan import TrainPlan
+    from contrasweep.tuning.ray.one_run import Records
 
 
 def train(
@@ -59,13 +53,15 @@ def train(
 
     Example: contrasweep train experiment.yaml --set epochs=20 -o encoder.safetensors
     """
+    from contrasweep.tuning.planning.experiment_file import read_experiment
+    from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.settings import known_experiment
-    from contrasweep.tuning.training.devices import AUTO, device_for
 
     # All that is known to be wrong is refused here, before torch is imported.
-    alone, device = workers in (None, 1) and not gpus_per_worker, device or AUTO
-    check_place(None, cpus, workers, device)
-    method, dataset, values = asked = _asked(experiment, parse_settings(set_))
+    on = AskedResources(1, cpus, workers, gpus_per_worker, device)
+    given = parse_settings(set_)
+    method, dataset, values = read_experiment(experiment)
+    values = {**values, **given}
     every_fault(lambda some: known_experiment(method, dataset, some, use_preset=preset), values)
     state = None
     if checkpoint is not None:
@@ -77,66 +73,38 @@ def train(
         for read, what in ((experiment, "the experiment"), (checkpoint, "--checkpoint")):
             if read is not None and output.resolve() == read.resolve():
                 raise InputError(f"-o {output} is {what}: give another file")
+    alone = on.in_one_process
     remark("Loading torch ..." if alone else "Loading torch and Ray ...")
-    import torch
-
-    from contrasweep.data import check_available
-    from contrasweep.tuning.objectives.prepared import spec_for
-    from contrasweep.tuning.planning.resolve import check_enough_images, resolve
-    from contrasweep.tuning.planning.resources import gpus_for, resources_for
-    from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
-    from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY, TrainingTracker
-    from contrasweep.tuning.training.checkpoint import load_checkpoint
-    from contrasweep.tuning.training.devices import device_of
-    from contrasweep.tuning.training.pretrain import pretrain
+    from contrasweep.tuning.planning.train_plan import plan_training
+    from contrasweep.tuning.progress.tracker import TrainingTracker
+    from contrasweep.tuning.ray.one_run import records_of
     from contrasweep.tuning.training.trained_encoder import encoder_file_of
     from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.trials.warned import warning_once
 
-    here = device_for(device) if alone else ""
-    gpus = 0.0 if alone else gpus_for(device, gpus_per_worker)
-    resolved = resolve(*asked, use_preset=preset, data_root=data_root)
-    check_available(resolved.dataset, data_root)
-    check_enough_images(resolved, data_root)
-    if state is not None:
-        load_checkpoint(state, resolved)
-    facts = spec_for(resolved, data_root)
-    for warning in unreached_in_words(resolved):
+    plan = plan_training(method, dataset, values, on, use_preset=preset, state=state, data_root=data_root)
+    for warning in plan.warnings:
         warn(warning)
-    if not resolved.validation.fraction:
-        warn("validation.fraction is 0: without images that are held out, there are no scores.")
-    if alone:
-        torch.set_num_threads(resources_for(1, cpus, gpus=0.0).cpus)
     with progress_line() as line:
-        tracker = TrainingTracker(resolved.epochs)
+        tracker = TrainingTracker(plan.experiment.epochs)
 
         def show_step(epoch: int, step: int, steps: int) -> None:
             line.training(tracker.progress(epoch, step, steps))
 
-        if alone:
-            own = pretrain(resolved, state, data_root=data_root, device=here, on_step=show_step)
-            records: Records = ((record, record.checkpoint) for record in own)
-        else:
-            given = 1 if workers is None else workers
-            kept = checkpoint is not None or output is not None
-            records = _on_workers(resolved, state, data_root, cpus, given, gpus, show_step, kept)
-        setup = setup_in_words(resolved, facts, here or device_of(gpus))
-        stage = SCORING if state is None else "going on from the checkpoint"
-        stage = stage if alone else f"{STARTING_RAY} and its workers"
+        kept = checkpoint is not None or output is not None
+        records = records_of(plan, on_step=show_step, keeps_states=kept)
         file = sys.stderr if json else sys.stdout
-        with gpu_errors_in_words(resolved), warning_once() if alone else nullcontext():
-            rows, end = _show(resolved, setup, stage, records, checkpoint, output is not None, file, line)
+        with gpu_errors_in_words(plan.experiment), warning_once() if alone else nullcontext():
+            rows, end = _show(plan, records, checkpoint, output is not None, file, line)
     if output is not None:
-        write_whole(output, encoder_file_of(end or state or b"", resolved, data_root))
+        write_whole(output, encoder_file_of(end or state or b"", plan.experiment, data_root))
         remark(f"Wrote {output}: the trained encoder")
     if json:
-        print_json({"experiment": resolved.model_dump(mode="json"), "epochs": rows})
+        print_json({"experiment": plan.experiment.model_dump(mode="json"), "epochs": rows})
 
 
 def _show(
-    experiment: "Experiment",
-    setup: str,
-    stage: str,
+    plan: "TrainPlan",
     records: "Records",
     checkpoint: Path | None,
     keeps_end: bool,
@@ -147,14 +115,16 @@ def _show(
 
     Return the scores of all epochs, and the last state that was saved: that of the end if `keeps_end`.
     """
+    from contrasweep.tuning.progress.tracker import SCORING, STARTING_RAY
     from contrasweep.tuning.results.collapse import collapse_warning
 
-    console = plain_console(file=file)
+    experiment, console = plan.experiment, plain_console(file=file)
     console.print(
-        f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {setup}", soft_wrap=True
+        f"{experiment.method} on {experiment.dataset}, seed {experiment.seed}: {plan.setup}", soft_wrap=True
     )
     rows: list[dict[str, Any]] = []
-    line.stage(stage)
+    here = SCORING if plan.state is None else "going on from the checkpoint"
+    line.stage(here if plan.asked.in_one_process else f"{STARTING_RAY} and its workers")
     warned, state = False, None
     # Ray writes the death of a worker to stdout, which must hold only our JSON.
     with redirect_stdout(sys.stderr):
@@ -175,58 +145,3 @@ def _show(
     if not rows:
         console.print(f"{checkpoint} holds the end of this run: nothing was left to train")
     return rows, state
-
-
-def _on_workers(
-    experiment: "Experiment",
-    state: bytes | None,
-    data_root: Path | None,
-    cpus: int,
-    workers: int,
-    gpus: float,
-    on_step: "OnStep",
-    keeps_states: bool,
-) -> "Records":
-    """Return the records of the workers; refuse impossible resources now, not with the first record."""
-    from contrasweep.tuning.planning.resources import resources_for
-    from contrasweep.tuning.ray.trainer import pretrain_on_workers
-
-    resources = resources_for(1, cpus, workers, gpus)
-    return pretrain_on_workers(
-        experiment,
-        resources,
-        state=state,
-        data_root=data_root,
-        on_step=on_step,
-        keeps_states=keeps_states,
-    )
-
-
-def _asked(path: Path, values: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the method, the dataset and the settings of an experiment file; `values` win over the file's."""
-    from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
-    from contrasweep.tuning.experiment import Experiment, flat_settings
-    from contrasweep.tuning.planning.best_config import read_mapping
-
-    if not path.exists() and path.name in DECLARED_METHODS:
-        raise InputError(
-            f"train takes the file of an experiment; {path} is a method, which "
-            f"`{search_command(path.name)}` searches"
-        )
-    content = read_mapping(path)
-    of_best = content.get("experiment")
-    # The file of a best configuration holds its experiment.
-    content = of_best if isinstance(of_best, dict) else content
-    missing = [name for name in ("method", "dataset") if name not in content]
-    if missing:
-        raise InputError(f"{path}: {' and '.join(missing)} missing")
-    method, dataset = str(content.pop("method")), str(content.pop("dataset"))
-    hyperparameters = content.pop("hyperparameters", None) or {}
-    if not isinstance(hyperparameters, dict):
-        raise InputError(f"{path}: hyperparameters must be values by name, given {hyperparameters!r}")
-    for name in map(str, hyperparameters):
-        if "." in name or name in Experiment.model_fields:
-            raise InputError(f"{path}: {name} is no hyperparameter: move it to the top level of the file")
-        if name in content:
-            raise InputError(f"{path}: {name} is given twice, at the top level and under hyperparameters")
-    return method, dataset, {**flat_settings({**hyperparameters, **content}), **values}

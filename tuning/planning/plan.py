@@ -17,7 +17,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resolve import check_experiment, experiment_with, is_possible
-from contrasweep.tuning.planning.resources import Machine, Resources, gpus_for, resources_for
+from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources, Resources
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
@@ -155,13 +155,9 @@ class SweepPlan:
 def plan_of(
     record: StudyRecord,
     results: str,
+    asked: AskedResources = NOTHING_ASKED,
     *,
     data_root: Path | None = None,
-    concurrency: int | None = None,
-    workers: int | None = None,
-    gpus: float | None = None,
-    device: str | None = None,
-    machine: Machine | None = None,
     extend: int = 0,
 ) -> SweepPlan:
     """Return the plan of a stored study, fitted to the machine on which it will go on.
@@ -169,10 +165,9 @@ def plan_of(
     Args:
         record: the study.
         results: the results folder.
-        data_root, workers, gpus: each replaces what the study has recorded.
-        device: decides about the GPUs anew; None goes on with those that are recorded.
-        concurrency: the same; the default is the recorded number, or fewer if there is room for fewer.
-        machine: where trials run; this machine by default.
+        asked: what replaces the recorded resources, except for the cores, which stay. A device decides about
+            the GPUs anew. Without a number of trials at once, it is the recorded one, or as many as fit.
+        data_root: replaces the recorded folder of the datasets.
         extend: how many trials to add to those that the study plans.
 
     Raises:
@@ -184,14 +179,6 @@ def plan_of(
     refuse_other_version(record)
     root = data_root or (None if search.data_root is None else Path(search.data_root))
     check_experiment(record.experiment, root)
-    workers = workers or search.workers
-    if device is not None:
-        gpus = gpus_for(device, gpus, machine)
-    gpus = search.gpus if gpus is None else gpus
-    at_once = concurrency or search.concurrency
-    if not concurrency and not (machine and machine.autoscales):
-        fit = resources_for(None, search.cpus, workers, gpus, machine=machine).concurrency
-        at_once = min(at_once, fit)
     search = search.model_copy(
         update={
             "trials": search.trials + extend,
@@ -207,12 +194,23 @@ def plan_of(
         space=record.space,
         experiment=record.experiment,
         search=search,
-        resources=resources_for(at_once, search.cpus, workers, gpus, most=search.trials, machine=machine),
+        resources=_resources_again(search, asked),
         results=results,
         data_root=folder_of_data(root).absolute(),
         command=record.command,
         created=record.created,
     )
+
+
+def _resources_again(search: SearchRecord, asked: AskedResources) -> Resources:
+    """Return the resources of a stored search that goes on; see `plan_of`."""
+    gpus = search.gpus if asked.gpus is None and asked.device is None else asked.gpus
+    asked = replace(asked, cpus=search.cpus, workers=asked.workers or search.workers, gpus=gpus)
+    if asked.concurrency is None:
+        autoscales = asked.machine is not None and asked.machine.autoscales
+        at_once = search.concurrency if autoscales else min(search.concurrency, asked.resources().concurrency)
+        asked = replace(asked, concurrency=at_once)
+    return asked.resources(search.trials)
 
 
 def learned_from(warm: WarmStartRecord) -> tuple[PastTrial, ...]:

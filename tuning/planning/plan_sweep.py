@@ -29,7 +29,7 @@ from contrasweep.tuning.planning.request import (
     usual_scheduler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
-from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources
 from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.warm_start import warm_started
@@ -140,6 +140,7 @@ def plan_sweep(
         InputError, ValueError: an argument is wrong; nothing was started or written.
         TypeError: there is no such argument; the message has the nearest.
     """
+    asked = AskedResources(concurrency, cpus_per_trial, workers, gpus_per_worker, device, machine)
     if space is not None and not isinstance(space, Space):
         space = own_space_of(space, [method], dataset, values or {})
     rules = SearchRules(
@@ -175,16 +176,8 @@ def plan_sweep(
     root = folder_of_data(data_root).absolute()
     experiment = experiment_of_defaults(method, dataset, request, root)
     goals = _goals(rules, METHODS[method], dataset_spec(dataset, root), experiment.probes)
-    resources = resources_for(
-        concurrency,
-        cpus_per_trial,
-        workers,
-        gpus_per_worker,
-        device=device,
-        most=request.trials,
-        machine=machine,
-    )
-    _check_trials(request, experiment, goals, workers, root)
+    resources = asked.resources(request.trials)
+    _check_trials(request, experiment, goals, resources.workers, root)
     check_available(dataset, root)
     created = datetime.now(UTC)
     study_name = check_new_name(default_name(method, dataset, created)) if name is None else name

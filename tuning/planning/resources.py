@@ -1,12 +1,13 @@
 """What trials run on: the cores and GPUs of this machine or of a Ray cluster, and how many trials fit."""
 
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from contrasweep.machine import available_cores, available_gpus
 from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
-from contrasweep.tuning.training.devices import AUTO, gpus_wanted
+from contrasweep.tuning.training.devices import AUTO, check_device_name, gpus_wanted
 
 CLIENT_SCHEME = "ray://"
 """How the address of a cluster begins that is reached from outside, by Ray's client."""
@@ -85,24 +86,26 @@ class Machine:
 class Resources:
     """`concurrency` trials at once, each of `workers` processes with `cpus` cores and `gpus` GPUs each.
 
-    `address` names a Ray cluster; None means this machine. `autoscales` says that the cluster starts nodes
-    for trials that wait, `one_node` that the workers of a trial must be on one node. `allowed` trials would
-    run at once if there were more of them; None means no more than `concurrency`.
+    `machine` is a Ray cluster; None means this machine. `allowed` trials would run at once if there were more
+    of them; None means no more than `concurrency`.
     """
 
     concurrency: int
     cpus: int = 1
     workers: int = 1
     gpus: float = 0.0
-    address: str | None = None
-    autoscales: bool = False
-    one_node: bool = False
+    machine: Machine | None = None
     allowed: int | None = None
 
     @property
     def cores(self) -> int:
         """Cores of all trials together."""
         return self.concurrency * self.workers * self.cpus
+
+    @property
+    def one_node(self) -> bool:
+        """Whether the workers of a trial must be on one node of a cluster."""
+        return self.machine is not None and self.machine.one_node
 
     @property
     def in_words(self) -> str:
@@ -113,47 +116,87 @@ class Resources:
         return f"{counted(self.workers, 'worker')} of {cpus}{gpus} each{' on one node' * self.one_node}"
 
 
-def resources_for(
-    concurrency: int | None,
-    cpus: int,
-    workers: int = 1,
-    gpus: float | None = None,
-    *,
-    device: str = AUTO,
-    most: int | None = None,
-    machine: Machine | None = None,
-) -> Resources:
-    """Return the resources of `concurrency` trials; None takes as many trials as fit, at most `most`.
+@dataclass(frozen=True)
+class AskedResources:
+    """What a user asks for: how many trials at once, what each takes, and where; None: it was not given.
 
-    `gpus` and `device` are those of `gpus_for`. `machine` is a Ray cluster; None means this machine. Trials
-    of one process without a GPU may outnumber the cores if the user asks for that. Other trials run only as
-    many at once as fit, because a group that waits for some of its workers would wait for ever. A cluster
-    that autoscales takes `concurrency` as it is given.
+    Attributes:
+        concurrency: trials at once; by default as many as fit.
+        cpus: cores of each worker of a trial; one by default.
+        workers: processes that train one trial together; one by default.
+        gpus: GPUs of each worker, 0 to 1; by default as the device says.
+        device: the name of a device; `auto` by default.
+        machine: a Ray cluster; this machine by default.
 
     Raises:
-        InputError: a number is below 1 or above `limits.MOST`, one trial needs more than there is, the device
-            is not there, or a cluster that autoscales is asked for no number of trials.
+        InputError: a number is below 1 or above `limits.MOST`, or there is no such device.
     """
-    check_counts(concurrency, cpus, workers)
-    gpus = gpus_for(device, gpus, machine)
-    if machine is not None and machine.autoscales:
-        asked = Resources(concurrency or 0, cpus, workers, gpus, machine.address, True, machine.one_node)
-        return _of_nodes_to_come(asked, most)
-    here = Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
-    place = here if machine is None else machine
-    asked = Resources(concurrency or 0, cpus, workers, gpus, place.address, one_node=place.one_node)
-    fit = place.room_for(asked)
-    allowed = concurrency or fit
-    if machine is None and (workers > 1 or gpus):
-        allowed = min(allowed, fit)
-    cut = _cut(asked, allowed, most)
-    if not fit or (machine is not None and cut.concurrency > fit):
-        trials = f"{counted(cut.concurrency, 'trial')} at once" if fit else "trials"
-        lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
-        raise InputError(
-            f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
-        )
-    return cut
+
+    concurrency: int | None = None
+    cpus: int | None = None
+    workers: int | None = None
+    gpus: float | None = None
+    device: str | None = None
+    machine: Machine | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is wrong on any machine."""
+        for what in ("cpus", "workers", "concurrency"):
+            check_count(what, getattr(self, what))
+        check_device_name(self.device or AUTO)
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether a run alone can take place in this process: one worker, and no part of a GPU for it."""
+        return self.workers in (None, 1) and not self.gpus
+
+    def given(self, cpus: str = "cpus") -> dict[str, Any]:
+        """Return what was given, as arguments of a function for users, which calls the cores `cpus`."""
+        called = {"cpus": cpus, "gpus": "gpus_per_worker"}
+        return {called.get(name, name): value for name, value in vars(self).items() if value is not None}
+
+    def gpus_each(self) -> float:
+        """Return how many GPUs each worker takes.
+
+        Raises:
+            InputError: the device is not there, or contradicts the GPUs.
+        """
+        device, there = self.device or AUTO, self.machine
+        if there is None:
+            return gpus_wanted(device, self.gpus, available_gpus())
+        return gpus_wanted(device, self.gpus, there.gpus, there.in_words, to_come=there.autoscales)
+
+    def resources(self, most: int | None = None) -> Resources:
+        """Return the resources of the trials: of as many as were asked for, or as fit; of at most `most`.
+
+        Trials of one process without a GPU may outnumber the cores if the user asks for that. Other trials
+        run only as many at once as fit, because a group that waits for some of its workers would wait for
+        ever. A cluster that autoscales takes `concurrency` as it is given.
+
+        Raises:
+            InputError: one trial needs more than there is, the device is not there, or a cluster that
+                autoscales is asked for no number of trials.
+        """
+        gpus, cluster = self.gpus_each(), self.machine
+        asked = Resources(self.concurrency or 0, self.cpus or 1, self.workers or 1, gpus, cluster)
+        if cluster is not None and cluster.autoscales:
+            return _of_nodes_to_come(asked, most)
+        place = cluster or Machine((available_cores(),), (float(available_gpus()),) if gpus else ())
+        fit = place.room_for(asked)
+        allowed = self.concurrency or fit
+        if cluster is None and (asked.workers > 1 or gpus):
+            allowed = min(allowed, fit)
+        cut = _cut(asked, allowed, most)
+        if not fit or (cluster is not None and cut.concurrency > fit):
+            trials = f"{counted(cut.concurrency, 'trial')} at once" if fit else "trials"
+            lacking = " and no GPU that torch can use" if gpus and not place.gpus else ""
+            raise InputError(
+                f"{trials} of {asked.in_words} were asked for; {place.in_words}{lacking}: room for {fit}"
+            )
+        return cut
+
+
+NOTHING_ASKED: Final = AskedResources()
 
 
 def _cut(asked: Resources, allowed: int, most: int | None) -> Resources:
@@ -183,7 +226,7 @@ def idle_gpu_in_words(asked: Resources, encoder: str) -> str | None:
 
     On an H200 with 16 cores, 16 trainings of LeNet-5 at once did at least twice the epochs of four.
     """
-    if asked.gpus != 1 or asked.workers > 1 or asked.address is not None or encoder not in SMALL_NETWORKS:
+    if asked.gpus != 1 or asked.workers > 1 or asked.machine is not None or encoder not in SMALL_NETWORKS:
         return None
     gpus = max(1, available_gpus())
     trials = available_cores() // gpus // asked.cpus
@@ -195,20 +238,3 @@ def idle_gpu_in_words(asked: Resources, encoder: str) -> str | None:
         f"The GPU mostly waits for a network as small as {encoder}: with --gpus-per-worker {share:g}, "
         f"{trials * gpus} trials fit at once, not {gpus} (docs/where-to-run.md)."
     )
-
-
-def check_counts(concurrency: int | None, cpus: int | None, workers: int | None) -> None:
-    """Raise InputError unless each of the given numbers is a count."""
-    for what, count in (("cpus", cpus), ("workers", workers), ("concurrency", concurrency)):
-        check_count(what, count)
-
-
-def gpus_for(asked: str, gpus: float | None, machine: Machine | None = None) -> float:
-    """Return how many GPUs each worker takes on a machine, by `gpus_wanted`; this machine by default.
-
-    Raises:
-        InputError: as `gpus_wanted`.
-    """
-    if machine is None:
-        return gpus_wanted(asked, gpus, available_gpus())
-    return gpus_wanted(asked, gpus, machine.gpus, machine.in_words, to_come=machine.autoscales)

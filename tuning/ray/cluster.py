@@ -187,16 +187,17 @@ def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
         RuntimeError, SweepFailed: see `local_ray`.
         RayLost: Ray died inside the block.
     """
-    if resources.address is None:
+    machine = resources.machine
+    if machine is None or machine.address is None:
         with local_ray(resources.cores) as scratch:
             yield scratch
         return
     # All waiting trials ask for their nodes at once; the Tune of some versions would let one wait at a time.
-    pending = {"TUNE_MAX_PENDING_TRIALS_PG": str(resources.concurrency)} if resources.autoscales else {}
+    pending = {"TUNE_MAX_PENDING_TRIALS_PG": str(resources.concurrency)} if machine.autoscales else {}
     with (
         stopping_on_signals(),
         environment({**ENVIRONMENT, **pending}),
-        connect(resources.address),
+        connect(machine.address),
         _scratch_folder() as scratch,
     ):
         refuse_blind_nodes(needs)

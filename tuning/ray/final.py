@@ -17,7 +17,7 @@ from contrasweep.names import counted
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, SweepStopped
 from contrasweep.tuning.objectives.ranks import group_ranks
 from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, trial_and_seed
-from contrasweep.tuning.planning.resources import Machine, Resources, resources_for
+from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources
 from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
@@ -103,9 +103,8 @@ def final_runs(
         SweepFailed: no run completed.
         SweepStopped: Ray died, or another driver has taken over the study; a second call goes on.
     """
-    resources = resources_for(
-        concurrency, cpus_per_run, workers, gpus_per_worker, device=device, machine=machine
-    )
+    asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device, machine)
+    resources = asked.resources()
     plan = plan_final_runs(
         selected,
         resources,
@@ -201,7 +200,7 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
 
 def run_group(request: TrialRequest, board: Any, resources: Resources, storage: Path) -> None:
     """Train and test one configuration on one seed, on several workers together."""
-    checks = resources.address is not None
+    checks = resources.machine is not None
     fit(_run_rank, {"request": request, "board": board, "checks_node": checks}, resources, storage)
 
 
@@ -243,7 +242,7 @@ def _run_all(
     requests: Sequence[TrialRequest], resources: Resources, tracker: RunsTracker, show: Callable[..., object]
 ) -> Iterator[None]:
     """Run all requests; each step ends with the end of a run."""
-    here = resources.concurrency == 1 and resources.workers == 1 and resources.address is None
+    here = resources.concurrency == 1 and resources.workers == 1 and resources.machine is None
     # A fault of a GPU ends the process that uses it, which must not be this one.
     here = here and not resources.gpus
     if not requests or here:
@@ -351,7 +350,7 @@ def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[Trial
         # A task that asks for its GPUs by `options` would not have a process of its own by itself.
         tries |= {"num_gpus": resources.gpus, "max_calls": 1} if resources.gpus else {}
         one: Any = ray.remote(num_cpus=resources.cpus, **tries)(run_on_ray)
-        checks_node = resources.address is not None
+        checks_node = resources.machine is not None
         return lambda request: one.options(num_gpus=request.gpus).remote(request, board, checks_node)
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)
     return lambda request: group.remote(request, board, replace(resources, gpus=request.gpus), storage)

@@ -150,7 +150,7 @@ class StoreSearcher(Searcher):
         self._early.begin()
         self._tracker.begin(request.trial, self._begun.get(request.trial, 0))
         # A node of a cluster may have come after the others were asked.
-        checks_node = self._plan.resources.address is not None
+        checks_node = self._plan.resources.machine is not None
         config = {"request": request, "rung_metric": self._plan.rung_metric, "crashes": str(self._crashes)}
         return {**config, "checks_node": checks_node}
 

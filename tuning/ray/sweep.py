@@ -20,7 +20,7 @@ from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep, watched_from
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins, warn_of_other_code
-from contrasweep.tuning.planning.resources import Machine, Resources, check_counts
+from contrasweep.tuning.planning.resources import AskedResources, Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference, trials_wanted_again
 from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.progress.display import OnProgress, following
@@ -208,6 +208,7 @@ def resume_sweep(
         StoreError: there is no such study, or its driver is alive.
         SweepFailed: no trial finished.
     """
+    asked = AskedResources(concurrency, None, workers, gpus_per_worker, device, machine)
     refuse_full_disk()
     results = results_folder(results)
     location = open_location(results, writable=True)
@@ -216,7 +217,6 @@ def resume_sweep(
     refuse_absent_plugins(record, searches_on=True)
     expected = expected or Expected()
     check_count("extend", extend, least=0)
-    check_counts(concurrency, None, workers)
     running = RunningRules(
         max_failures=max_failures,
         trial_timeout=trial_timeout,
@@ -228,12 +228,8 @@ def resume_sweep(
     plan = plan_of(
         record,
         str(results),
+        asked,
         data_root=data_root,
-        concurrency=concurrency,
-        workers=workers,
-        gpus=gpus_per_worker,
-        device=device,
-        machine=machine,
         extend=extend or trials_wanted_again(record, expected, limited=budget is not None or bool(stop_when)),
     )
     refuse_difference(plan, record, expected)
@@ -260,8 +256,8 @@ def _run(
     retry_failed: bool = False,
 ) -> SweepResult:
     with ExitStack() as stack:
-        where = plan.resources
-        stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, where))
+        machine = plan.resources.machine
+        stack.enter_context(telling_how_to_go_on([plan.method], plan.name, plan.results, machine))
         stack.enter_context(told_in_notebooks(resume_call(plan.name, plan.results)))
         heartbeat = stack.enter_context(Heartbeat(location, plan.name))
         record = _with_changes(plan, record, location)
@@ -383,10 +379,10 @@ def _tune(
 
 @contextmanager
 def telling_how_to_go_on(
-    methods: Sequence[str], name: str, results: str | Path, where: Machine | Resources | None
+    methods: Sequence[str], name: str, results: str | Path, machine: Machine | None
 ) -> Iterator[None]:
     """Add the command that goes on to what ends the block early, as a note."""
-    place = () if where is None else (where.address, where.autoscales, where.one_node)
+    place = () if machine is None else (machine.address, machine.autoscales, machine.one_node)
     try:
         yield
     except (KeyboardInterrupt, SweepStopped, StoreUnavailable) as stop:

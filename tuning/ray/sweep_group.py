@@ -9,7 +9,6 @@ from typing import Any
 from contrasweep.tuning.errors import SweepFailed, refuse_repeats
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.request import prefix_of
-from contrasweep.tuning.planning.resources import Machine
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.result import SweepResult
@@ -30,15 +29,12 @@ class GroupResult:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-def sweep_group(
-    plans: Sequence[SweepPlan], show: ShowStudy | None = None, machine: Machine | None = None
-) -> GroupResult:
+def sweep_group(plans: Sequence[SweepPlan], show: ShowStudy | None = None) -> GroupResult:
     """Run new studies one after the other; all are created first, so that all can be resumed.
 
     Args:
-        plans: the plans of the studies, all in one results folder.
+        plans: the plans of the studies, all in one results folder and on one machine.
         show: called with the name of a study and its progress.
-        machine: where trials run, the same as in the plans.
 
     Raises:
         InputError: a study is given twice, or a node of the cluster lacks what trials need. No study without
@@ -51,7 +47,7 @@ def sweep_group(
     refuse_taken(open_location(plans[0].results), names)
     for plan in plans:
         create_study(plan)
-    results, data_root = plans[0].results, plans[0].data_root
+    results, data_root, machine = plans[0].results, plans[0].data_root, plans[0].resources.machine
     # What the user asked for may be more than there are cores; a study that goes on would take what fits.
     at_once = plans[0].search.concurrency
     with removed_if_refused(open_location(results), names):

@@ -6,14 +6,21 @@ between two methods is seen at the same learning rates, temperatures and crops.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import yaml
 from scipy.stats import qmc
 
+from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import write_whole
+from contrasweep.tuning.planning.plan_sweep import experiment_of_defaults
+from contrasweep.tuning.planning.resolve import is_possible
+from contrasweep.tuning.stability.pool_request import PoolRequest
 from contrasweep.tuning.statistics import Floats
 
 DIGITS: Final = 6
@@ -24,6 +31,83 @@ MOST_DRAWN: Final = 64
 
 Configuration = dict[str, Scalar]
 CanRun = Callable[[str, Mapping[str, Scalar]], bool]
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The configurations of several methods, paired.
+
+    Attributes:
+        request: what was asked for.
+        configurations: by method.
+    """
+
+    request: PoolRequest
+    configurations: Mapping[str, Sequence[Configuration]]
+
+    @property
+    def common(self) -> list[str]:
+        """The names of the parameters in which the n-th configurations agree."""
+        return list(common_parameters(list(self.request.spaces.values())))
+
+    @property
+    def common_in_words(self) -> str:
+        """What is common to which methods."""
+        return f"common to {', '.join(self.request.methods)}: {', '.join(self.common) or 'nothing'}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why a comparison of the methods by these pools may say little."""
+        found = []
+        if not self.common:
+            found.append("The methods have no parameter in common, so their pools are not paired.")
+        for setting, searching in searched_by_some(self.request.spaces).items():
+            fixed = ", ".join(one for one in self.request.methods if one not in searching)
+            found.append(
+                f"{setting} is searched for {', '.join(searching)}, and has one value for {fixed}: the "
+                f"comparison is not on equal terms. `--set {setting}=VALUE` fixes it for all."
+            )
+        return found
+
+    def repeats_in_words(self, method: str) -> str | None:
+        """Return how many configurations of a method are different, if not all are."""
+        own, size = self.configurations[method], self.request.size
+        different = len({tuple(one.items()) for one in own})
+        if different == size:
+            return None
+        return f"{method} searches few values: {different} of its {size} configurations are different."
+
+    def write(self, folder: Path, command: str) -> dict[str, Path]:
+        """Write the file of each method for `sweep --enqueue`, and return the paths by method.
+
+        Args:
+            folder: where to; it is made if there is none.
+            command: what made the pools, for a comment in the files.
+        """
+        files = {method: folder / f"{method}.yaml" for method in self.request.methods}
+        for method, file in files.items():
+            whose = f"{self.request.size} configurations of {method} on {self.request.dataset}"
+            remarks = [f"{whose}; {self.common_in_words}", f"Made by: {command}"]
+            write_whole(file, pool_text(self.configurations[method], remarks))
+        return files
+
+
+def make_pools(request: PoolRequest, data_root: Path | None = None) -> Pools:
+    """Return pools of configurations that can all run; the files of the dataset need not be there.
+
+    Raises:
+        InputError: too few configurations can be run, or a setting does not fit the dataset.
+    """
+    root, spaces = folder_of_data(data_root), request.spaces
+    bases = {
+        method: experiment_of_defaults(method, request.dataset, search, root)
+        for method, search in request.searches.items()
+    }
+
+    def can_run(method: str, values: Mapping[str, Scalar]) -> bool:
+        return is_possible(bases[method], spaces[method], values, root)
+
+    return Pools(request, paired_pools(spaces, request.size, request.seed, can_run))
 
 
 def searched_by_some(spaces: Mapping[str, Space]) -> dict[str, list[str]]:

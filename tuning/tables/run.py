@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
-from contrasweep.tuning.planning.resources import Machine
+from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources
 from contrasweep.tuning.planning.resume_check import Expected
 from contrasweep.tuning.progress.states import Progress
 from contrasweep.tuning.ray.final import final_runs
@@ -43,15 +43,10 @@ Show = Callable[[TableProgress], None]
 
 def run_table(
     plan: TablePlan,
+    asked: AskedResources = NOTHING_ASKED,
     *,
     results: str | Path | None = None,
     data_root: Path | None = None,
-    concurrency: int | None = None,
-    cpus_per_run: int | None = None,
-    workers: int | None = None,
-    gpus_per_worker: float | None = None,
-    device: str | None = None,
-    machine: Machine | None = None,
     command: str = "",
     saved: Mapping[Key, Set[int | None]] | None = None,
     show: Show | None = None,
@@ -64,9 +59,8 @@ def run_table(
 
     Args:
         plan: the table.
+        asked: the resources of runs and of the trials of searches; a search that goes on keeps its cores.
         results, data_root, command: as in `ray.final.final_runs`.
-        concurrency, cpus_per_run, workers, gpus_per_worker, device, machine: the same, for runs and for the
-            trials of searches; None takes its default. A search that goes on keeps its cores.
         saved: the seeds of each cell whose scores are known without the store (`joined.saved_seeds`).
         show: called with the progress.
 
@@ -77,12 +71,8 @@ def run_table(
     """
     report, results = show or (lambda progress: None), results_folder(results)
     store = ResultsStore(open_location(results, writable=True))
-    on: dict[str, Any] = {"data_root": data_root, "concurrency": concurrency, "machine": machine}
-    on |= {"workers": workers, "gpus_per_worker": gpus_per_worker, "device": device}
-    on = {name: value for name, value in on.items() if value is not None}
-    cpus = 1 if cpus_per_run is None else cpus_per_run
     for cell in (one for cells in plan.studies.values() for one in cells):
-        check_batch_size(cell.planned.batch_size, workers or 1)
+        check_batch_size(cell.planned.batch_size, asked.workers or 1)
     failed: dict[str, str] = {}
     before = 0
     for study, cells in plan.studies.items():
@@ -95,10 +85,10 @@ def run_table(
         try:
             configs = [cell.config for cell in cells]
             if plan.tuned:
-                configs = [_searched(plan, cells[0], store, results, command, cpus, **on)]
-            told = {"command": command, "progress": tell}
+                configs = [_searched(plan, cells[0], store, asked, results, data_root, command)]
             known = _saved_runs(plan, cells, saved or {})
-            _run_missing(plan, configs, known, store, results=results, cpus_per_run=cpus, **told, **on)
+            told = {"command": command, "progress": tell}
+            _run_missing(plan, configs, known, store, asked, results=results, data_root=data_root, **told)
         except (SweepFailed, StudyBusy, TrialOvertaken) as error:
             log.warning("%s", error)
             failed[study] = str(error)
@@ -123,6 +113,7 @@ def _run_missing(
     configs: list[BestConfig],
     saved: set[tuple[str, int]],
     store: ResultsStore,
+    asked: AskedResources,
     **options: Any,
 ) -> None:
     """Make the final runs that no table holds; other drivers write too, so the store is read again."""
@@ -137,27 +128,36 @@ def _run_missing(
     if short:
         held = stored.completed
         there = {key for key, runs in held.items() if configs[0].study not in {one.study for one in runs}}
-        final_runs(short, seeds=plan.seeds, first_seed=seeds.start, elsewhere=there | saved, **options)
+        final_runs(
+            short,
+            seeds=plan.seeds,
+            first_seed=seeds.start,
+            elsewhere=there | saved,
+            **asked.given("cpus_per_run"),
+            **options,
+        )
 
 
 def _searched(
     plan: TablePlan,
     cell: CellPlan,
     store: ResultsStore,
+    asked: AskedResources,
     results: str | Path,
+    data_root: Path | None,
     command: str,
-    cpus: int,
-    **on: Any,
 ) -> BestConfig:
     """Return the best configuration of a row's search; start or continue the search where necessary."""
-    study = search_held(plan, cell, store, on.get("data_root"))
+    study = search_held(plan, cell, store, data_root)
     if study is None:
         study = cell.study
         if study in study_names(store.location):
             raise InputError(f"study {study} searched an earlier space: use another results folder")
-        search = plan_search(plan, cell, results, command=command, cpus_per_trial=cpus, **on)
+        on = asked.given("cpus_per_trial")
+        search = plan_search(plan, cell, results, data_root, command=command, **on)
         run_sweep(search, progress=False)
     else:
         expected = Expected(trials=plan.trials, values=dict(cell.settings))
-        resume_sweep(study, results, expected=expected, progress=False, **on)
+        on = replace(asked, cpus=None).given()
+        resume_sweep(study, results, data_root=data_root, expected=expected, progress=False, **on)
     return config_of(best_trials(store, study)[0])

@@ -1,0 +1,78 @@
+"""One run of one experiment, which `contrasweep train` makes, checked before it starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrasweep.data import check_available
+from contrasweep.tuning.experiment import Experiment, Value
+from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.resolve import check_enough_images, resolve
+from contrasweep.tuning.planning.resources import AskedResources
+from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
+from contrasweep.tuning.training.checkpoint import load_checkpoint
+from contrasweep.tuning.training.devices import AUTO, device_for, device_of
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """A run.
+
+    Attributes:
+        experiment: complete.
+        asked: the resources, of one run at once.
+        device: torch's name of the device.
+        state: a checkpoint to go on from; None begins.
+        data_root: the folder of the datasets.
+    """
+
+    experiment: Experiment
+    asked: AskedResources
+    device: str
+    state: bytes | None = None
+    data_root: Path | None = None
+
+    @property
+    def setup(self) -> str:
+        """What the run consists of, as one line."""
+        return setup_in_words(self.experiment, spec_for(self.experiment, self.data_root), self.device)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the run does not reach or does not tell."""
+        told = unreached_in_words(self.experiment)
+        if not self.experiment.validation.fraction:
+            told.append("validation.fraction is 0: without images that are held out, there are no scores.")
+        return told
+
+
+def plan_training(
+    method: str,
+    dataset: str,
+    values: Mapping[str, Value],
+    asked: AskedResources,
+    *,
+    use_preset: bool = False,
+    state: bytes | None = None,
+    data_root: Path | None = None,
+) -> TrainPlan:
+    """Return the checked plan of a run.
+
+    Args:
+        method, dataset, values, use_preset: as in `planning.resolve.resolve`.
+        asked: the resources, of one run at once.
+        state: a checkpoint to go on from.
+        data_root: the folder of the datasets.
+
+    Raises:
+        InputError: a setting is wrong, the device is not there, the dataset has too few images, or the
+            checkpoint is of another experiment.
+        DatasetMissing: the dataset's files are not in place.
+    """
+    device = device_for(asked.device or AUTO) if asked.in_one_process else device_of(asked.gpus_each())
+    experiment = resolve(method, dataset, values, use_preset=use_preset, data_root=data_root)
+    check_available(experiment.dataset, data_root)
+    check_enough_images(experiment, data_root)
+    if state is not None:
+        load_checkpoint(state, experiment)
+    return TrainPlan(experiment, asked, device, state, data_root)
