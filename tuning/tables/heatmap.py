@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROW_INCHES, LABEL_INCHES, CELL_INCHES = 0.165, 4.2, 0.56
 HEAD_ROWS = 2
 """The height of a paper's heading, in rows."""
-LABEL_LETTERS = 92
+LABEL_LETTERS = 86
 COLOURS_KEPT = 64
 
 
