@@ -19,21 +19,15 @@ from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
 from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
+from contrasweep.tuning.results.candidates import Candidates, candidates_of
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import report_command, resume_hint, show_command
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, final_records
-from contrasweep.tuning.results.selection import (
-    breaking_trials,
-    no_best_in_words,
-    ranked_trials,
-    ties_in_words,
-)
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
     epoch_means,
-    trial_outcomes,
     untrained_mean,
     untrained_scores,
 )
@@ -148,12 +142,12 @@ class StudyData:
     def _notes(self) -> Iterator[str]:
         yield f"The completed trials{self._kept}, the best first; {self.state}: {self._endings}."
         if not self.ranked:
-            yield f"{self.no_best}: there is no best one."
+            yield f"{self.candidates.no_best}: there is no best one."
         else:
             best = self.ranked[0]
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
                 yield f"{with_capital(not_beaten_in_words('the best trial'))}."
-            yield ties_in_words(self.record, self.final_scores)
+            yield self.candidates.ties_in_words
         if len(self.search.metrics) > 1:
             yield (
                 f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come "
@@ -201,9 +195,14 @@ class StudyData:
         return self.record.space
 
     @cached_property
+    def candidates(self) -> Candidates:
+        """The trials that can be selected, and the outcomes of all."""
+        return candidates_of(self.rows, self.record)
+
+    @cached_property
     def trials(self) -> TrialResults:
         """The trials, by number."""
-        return TrialResults(self._trial(one) for one in trial_outcomes(self.rows, self.record))
+        return TrialResults(self._trial(one) for one in self.candidates.outcomes)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -217,7 +216,7 @@ class StudyData:
         They have completed with all metrics of the search, and keep its conditions.
         """
         by_number = {trial.number: trial for trial in self.trials}
-        return TrialResults(by_number[number] for number in ranked_trials(self.rows, self.record))
+        return TrialResults(by_number[number] for number in self.candidates.scores)
 
     @property
     def candidates_in_words(self) -> str:
@@ -227,16 +226,6 @@ class StudyData:
     @property
     def _kept(self) -> str:
         return f" that keep {in_words(self.search.keep)}" if self.search.keep else ""
-
-    @property
-    def no_best(self) -> str:
-        """Why a study without a `ranked` trial has no best one, as a sentence without its full stop."""
-        return with_capital(no_best_in_words(self.rows, self.record))
-
-    @property
-    def final_scores(self) -> dict[int, float]:
-        """The final score of each trial that can be selected, by number; the best first."""
-        return {one.number: one.score for one in self.ranked if one.score is not None}
 
     @cached_property
     def defaults(self) -> TrialResult | None:
@@ -258,14 +247,9 @@ class StudyData:
         return _finite(self.epochs.filter(at_start), metric)
 
     @cached_property
-    def breaking(self) -> frozenset[int]:
-        """The completed trials that break a condition of the search."""
-        return breaking_trials(self.rows, self.record)
-
-    @cached_property
     def best_so_far(self) -> tuple[list[int], list[float]]:
         """The trials that can be selected and beat the final scores of all earlier ones, and their scores."""
-        scored = sorted(self.final_scores.items())
+        scored = sorted(self.candidates.scores.items())
         places = improvements(np.array([merit(self.metric, score) for _, score in scored], dtype=float))
         return [scored[place][0] for place in places], [scored[place][1] for place in places]
 
