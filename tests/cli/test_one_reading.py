@@ -27,7 +27,7 @@ def study(tmp_path: Path) -> PlannedStudy:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:
-    """Count the readings of trials and of epochs, and by number how often a trial's rows are combined."""
+    """Count the readings of trials and epochs, the times added up, and by number each trial's outcomes."""
     found: Counter[object] = Counter()
 
     def counted(place: str, what: Callable[..., object]) -> None:
@@ -42,6 +42,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:
 
     counted("contrasweep.tuning.store.reader.read_parts", lambda location, kind, record: kind)
     counted("contrasweep.tuning.results.trials._result", lambda record, rows: rows[0]["trial"])
+    counted("contrasweep.tuning.results.trials._spans_of_epochs", lambda epochs: "spans")
     return found
 
 
@@ -53,7 +54,8 @@ def test_a_command_reads_a_study_once(
     command, *options = words.split()
     done = CliRunner().invoke(app, [command, STUDY, *options, "--results", study.store.location.uri])
     assert done.exit_code == 0, done.output
-    assert seen == {"trials": 1, "epochs": 1, **dict.fromkeys(range(TRIALS), 1)}
+    spans = {"spans": 1} if command == "report" else {}
+    assert seen == {"trials": 1, "epochs": 1, **spans, **dict.fromkeys(range(TRIALS), 1)}
 
 
 @pytest.mark.parametrize("as_json", [True, False])

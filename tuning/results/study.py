@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from contrasweep.names import counted, few, with_capital
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.durations import Span
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
@@ -27,13 +28,14 @@ from contrasweep.tuning.results.final_runs import FinalRuns, final_records
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
+    attempt_spans,
     epoch_means,
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.statistics import improvements, summarise
+from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
-from contrasweep.tuning.store.parts import DamagedFile
+from contrasweep.tuning.store.parts import DamagedFile, Key
 from contrasweep.tuning.store.schema import metric_column
 
 _COLUMNS: Final = ["host", "device", "cpus", "gpus"]
@@ -57,8 +59,9 @@ def hardware_of(trials: pa.Table) -> str:
 class TrialResult:
     """One trial with its scores, which are means over its seeds.
 
-    `score` is the study's metric once the trial completed; `last` is its cheap form after the last epoch,
-    `untrained` the metric of the encoder before training. A score that is unknown or not a number is None.
+    `score` is the study's metric once the trial completed, `std` its sample standard deviation over the
+    seeds; `last` is its cheap form after the last epoch, `untrained` the metric of the encoder before
+    training. A score that is unknown or not a number is None.
     """
 
     number: int
@@ -68,6 +71,7 @@ class TrialResult:
     values: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     score: float | None
+    std: float | None
     last: float | None
     untrained: float | None
     error: str | None
@@ -133,10 +137,7 @@ class StudyData:
         )
 
     def _scores(self, one: TrialResult) -> dict[str, Any]:
-        spread = None
-        if self.record.seeds > 1:
-            over = summarise(self.by_seed(one, self.metric).values())
-            spread = (None if over is None else over.std, self.record.seeds)
+        spread = (one.std, self.record.seeds) if self.record.seeds > 1 else None
         return score_columns(one.number, self.metric, one.score, one.untrained, one.metrics, spread)
 
     def _notes(self) -> Iterator[str]:
@@ -259,6 +260,11 @@ class StudyData:
         return epoch_means(self.epochs, self.record, self.rung_metric)
 
     @cached_property
+    def spans(self) -> Mapping[Key, Span]:
+        """The time in which each attempt of a seed of a trial ran; running ones count until `read_at`."""
+        return attempt_spans(self.rows, self.epochs, now=self.read_at)
+
+    @cached_property
     def untrained(self) -> float | None:
         """The untrained encoder's score by the cheap metric: the mean over the trials."""
         return self.untrained_score(self.rung_metric)
@@ -273,6 +279,7 @@ class StudyData:
 
     def _trial(self, one: TrialOutcome) -> TrialResult:
         curve = self.curves.get(one.trial)
+        score = one.metrics.get(self.metric) if one.status == "completed" else None
         return TrialResult(
             number=one.trial,
             seeds=one.seeds,
@@ -280,7 +287,8 @@ class StudyData:
             epoch=one.epoch,
             values=one.values,
             metrics={name: found.mean for name, found in one.metrics.items()},
-            score=one.mean(self.metric) if one.status == "completed" else None,
+            score=None if score is None else score.mean,
+            std=None if score is None else score.std,
             last=None if curve is None or not len(curve.trained) else float(curve.trained[-1]),
             untrained=self._goal_untrained.get(one.trial),
             error=one.error,
