@@ -18,7 +18,7 @@ from contrasweep.tuning.planning.request import study_of
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep_group import resume_group, sweep_group
-from contrasweep.tuning.results.selection import best_trials, front_among
+from contrasweep.tuning.results.selection import StoredSearch, best_trials
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StoreError
 
@@ -77,9 +77,7 @@ def test_each_trial_has_a_row_for_each_seed(group: Path) -> None:
 def test_the_front_comes_first_and_final_runs_take_fresh_seeds(group: Path) -> None:
     store = ResultsStore(group)
     best = best_trials(store, "both-fair-cclk", None)
-    assert {one.trial for one in best} == front_among(
-        store.trials("both-fair-cclk"), store.study("both-fair-cclk")
-    )
+    assert {one.trial for one in best} == StoredSearch(store, "both-fair-cclk").candidates.front
     assert all(one.seeds == SEEDS and one.std is not None for one in best)
     runs = final_runs([config_of(best[0])], seeds=1, results=group, concurrency=1)
     assert [row["seed"] for row in runs.rows] == [SEEDS]

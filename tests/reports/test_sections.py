@@ -16,7 +16,7 @@ from contrasweep.tuning.reports.final import selected_runs
 from contrasweep.tuning.reports.page import Section
 from contrasweep.tuning.reports.parallel import MOST_ROWS
 from contrasweep.tuning.reports.sections import state_line, study_sections
-from contrasweep.tuning.results.selection import front_among
+from contrasweep.tuning.results.candidates import candidates_of
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.results.trials import Curve
 from tests.studies import Run, WrittenStudy, make_final_record, make_record, scored
@@ -220,7 +220,7 @@ def test_the_front_of_the_metrics_that_the_study_searched(write_study, store) ->
     (table,) = front.tables
     assert table.columns[:4] == ("trial", *names)
     assert [row[:4] for row in table.rows] == [(n, *scores[n]) for n in (0, 1, 3, 4)]
-    assert {row[0] for row in table.rows} == front_among(store.trials("demo"), store.study("demo"))
+    assert {row[0] for row in table.rows} == candidates_of(store.trials("demo"), store.study("demo")).front
     assert "colour" not in front.text
     planes = [(figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) for figure in front.figures]
     assert planes == list(itertools.combinations(names, 2))

@@ -23,7 +23,8 @@ from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.figures import draw_progress, front_of
 from contrasweep.tuning.reports.style import BREAKS
-from contrasweep.tuning.results.selection import best_completed, best_trials, final_scores, front_among
+from contrasweep.tuning.results.candidates import candidates_of
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.results.violations import violations
@@ -94,8 +95,8 @@ def test_every_place_names_the_best_that_keeps_the_condition(tmp_path: Path) -> 
     found = best_trials(study.store, STUDY, 9)
     assert [one.trial for one in found] == [0, 2]
     assert found[0].rule.endswith("among completed trials, val.colour_mse >= 200")
-    assert best_completed(study.store.trials(STUDY), study.record) == (0, 0.7)
-    assert final_scores(study.store, STUDY) == {0: 0.7, 2: 0.6}
+    assert next(iter(candidates_of(study.store.trials(STUDY), study.record).scores.items())) == (0, 0.7)
+    assert candidates_of(study.store.trials(STUDY), study.record).scores == {0: 0.7, 2: 0.6}
     data = read_study(study.store, STUDY)
     assert [one.number for one in data.ranked] == [0, 2]
     assert data.best_so_far == ([0], [0.7])
@@ -156,7 +157,7 @@ def test_more_conditions_may_be_given_for_a_selection(tmp_path: Path) -> None:
 
 def test_the_front_has_trials_that_keep_the_condition(tmp_path: Path) -> None:
     study = written(tmp_path, metric="accuracy,colour_mse")
-    assert front_among(study.store.trials(STUDY), study.store.study(STUDY)) == {0, 2}
+    assert candidates_of(study.store.trials(STUDY), study.store.study(STUDY)).front == {0, 2}
     front = front_of(read_study(study.store, STUDY))
     assert front is not None
     assert [one.trial for one in front.members] == [0, 2]
@@ -171,9 +172,9 @@ def test_where_no_trial_keeps_it_the_nearest_is_named(tmp_path: Path) -> None:
     with pytest.raises(SweepFailed) as failed:
         best_trials(study.store, STUDY)
     assert str(failed.value) == told
-    assert best_completed(study.store.trials(STUDY), study.record) is None
+    assert not candidates_of(study.store.trials(STUDY), study.record).scores
     data = read_study(study.store, STUDY)
-    assert data.no_best == "N" + told[1:]
+    assert data.candidates.no_best == "N" + told[1:]
     assert "there is no best configuration" in str(answer_section(data))
 
 

@@ -12,8 +12,9 @@ from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.reports.answer import answer_section
 from contrasweep.tuning.reports.figures import front_of
 from contrasweep.tuning.results.best import best_final, rule_in_words
+from contrasweep.tuning.results.candidates import candidates_of
 from contrasweep.tuning.results.collapse import collapsed_trials
-from contrasweep.tuning.results.selection import best_completed, best_trials, front_among
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.sensitivity.observations import observe
@@ -44,7 +45,7 @@ def test_the_lowest_alignment_is_the_best(tmp_path: Path) -> None:
     assert [one.trial for one in found] == [1, 2, 0, 3]
     assert found[0].rule.startswith("lowest val.alignment")
     assert [one.beats_untrained for one in found] == [True, True, True, False]
-    assert best_completed(study.store.trials(NAME), study.record) == (1, 0.1)
+    assert next(iter(candidates_of(study.store.trials(NAME), study.record).scores.items())) == (1, 0.1)
     data = read_study(study.store, NAME)
     assert [one.number for one in data.ranked] == [1, 2, 0, 3]
     assert data.best_so_far == ([0, 1], [0.3, 0.1])
@@ -71,7 +72,7 @@ def test_every_measure_is_known_on_both_splits(measure: Measure) -> None:
 
 def test_the_front_of_alignment_and_rankme(tmp_path: Path) -> None:
     study = written(tmp_path, [(0.3, 5.0), (0.1, 4.0), (0.2, 6.0), (0.4, 3.0)], "val.alignment,val.rankme")
-    assert front_among(study.store.trials(NAME), study.store.study(NAME)) == {1, 2}
+    assert candidates_of(study.store.trials(NAME), study.store.study(NAME)).front == {1, 2}
     front = front_of(read_study(study.store, NAME))
     assert front is not None
     assert [(one.trial, one.scores) for one in front.members] == [(1, (0.1, 4.0)), (2, (0.2, 6.0))]

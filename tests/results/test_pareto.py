@@ -10,7 +10,8 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import parse_condition
 from contrasweep.tuning.methods.metrics import condition_on
 from contrasweep.tuning.results.best import pareto_front
-from contrasweep.tuning.results.selection import best_completed, best_trials
+from contrasweep.tuning.results.candidates import candidates_of
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from tests.studies import WrittenStudy, make_record, scored
 
@@ -42,7 +43,7 @@ def test_the_best_of_equal_first_metrics_is_on_the_front_everywhere(tmp_path: Pa
     )
     assert [one.trial for one in best_trials(study.store, "demo", 3)] == [1, 0]
     assert [one.number for one in read_study(study.store, "demo").ranked] == [1, 0]
-    assert best_completed(study.store.trials("demo"), study.record) == (1, 0.8)
+    assert next(iter(candidates_of(study.store.trials("demo"), study.record).scores.items())) == (1, 0.8)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError, SweepFailed
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials, front_among, trial_of_number
+from contrasweep.tuning.results.candidates import candidates_of
+from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch, best_trials
 from contrasweep.tuning.results.trials import untrained_scores
 from contrasweep.tuning.store import StoreError, save_study
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
@@ -58,14 +59,14 @@ def test_a_completed_trial_is_taken_by_its_number(study: _Study) -> None:
     for trial, score in enumerate([0.7, 0.9]):
         study.add(trial, score, untrained=0.1 * trial, values={"temperature": 0.2 + trial})
     study.add(2, 0.95, status="stopped")
-    found = trial_of_number(study.store, STUDY, 0)
+    found = StoredSearch(study.store, STUDY).trial(0)
     assert (found.trial, found.score, found.untrained) == (0, 0.7, 0.0)
     assert found.experiment.hyperparameters["temperature"] == 0.2
     assert found.rule == "asked for by its number"
     with pytest.raises(InputError, match=r"trial 2 of study .* is stopped; allowed: a completed trial"):
-        trial_of_number(study.store, STUDY, 2)
+        StoredSearch(study.store, STUDY).trial(2)
     with pytest.raises(InputError, match=r"has no trial 7; allowed: a completed trial, `contrasweep show"):
-        trial_of_number(study.store, STUDY, 7)
+        StoredSearch(study.store, STUDY).trial(7)
 
 
 def test_of_equal_scores_the_earlier_trial_is_first(study: _Study) -> None:
@@ -202,7 +203,7 @@ def test_of_several_metrics_the_front_comes_first(tmp_path: Path) -> None:
     whole = best_trials(study.store, STUDY, None)
     assert [(one.trial, one.on_front) for one in whole] == [(1, True), (0, True), (3, True)]
     assert [one.trial for one in best_trials(study.store, STUDY, 4)] == [1, 0, 3, 2]
-    assert front_among(study.store.trials(STUDY), study.store.study(STUDY)) == {0, 1, 3}
+    assert candidates_of(study.store.trials(STUDY), study.store.study(STUDY)).front == {0, 1, 3}
     assert "the Pareto front of val.accuracy, val.colour_mse" in whole[0].rule
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from contrasweep.tuning.results.candidates import ties_of_best
 from contrasweep.tuning.results.noise import images_behind
-from contrasweep.tuning.results.selection import ties_of_best
 from contrasweep.tuning.statistics import (
     binomial_noise,
     improvements,

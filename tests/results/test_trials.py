@@ -11,8 +11,9 @@ from contrasweep.tuning.planning.plan import plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.reports.matplotlib_figures import draw_study
+from contrasweep.tuning.results.candidates import candidates_of
 from contrasweep.tuning.results.failures import common_error, kinds_of_errors
-from contrasweep.tuning.results.selection import best_trials, front_among
+from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.store import StudyRecord, save_study
@@ -60,7 +61,7 @@ def test_a_study_is_read_without_the_hardware_that_ran_it(tmp_path: Path) -> Non
     study = _elsewhere(tmp_path / "results")
     (best,) = best_trials(study.store, STUDY, top=1)
     assert (best.trial, best.score, best.untrained) == (0, 0.75, 0.25)
-    assert front_among(study.store.trials(STUDY), study.store.study(STUDY)) == {0}
+    assert candidates_of(study.store.trials(STUDY), study.store.study(STUDY)).front == {0}
     assert [trial.status for trial in read_study(study.store, STUDY).trials] == ["completed"] * 2
     draw_study(study.store, STUDY, tmp_path / "study.png")
     assert (tmp_path / "study.png").stat().st_size > 0

@@ -1,6 +1,6 @@
 """`contrasweep studies`, `show` and `best`: read the results store."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -22,6 +22,7 @@ from contrasweep.tuning.results.commands import RESULTS, final_runs_command, res
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from contrasweep.tuning.results.candidates import Candidates
     from contrasweep.tuning.results.selection import SelectedTrial
     from contrasweep.tuning.store import ResultsStore, StudyRecord
     from contrasweep.tuning.store.reader import StudySummary, StudyTables
@@ -61,10 +62,10 @@ def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, 
 
 def _best(record: "StudyRecord", trials: "pa.Table") -> dict[str, Any] | None:
     """Return the best completed trial of a search: metric, score and number."""
-    from contrasweep.tuning.results.selection import best_completed
+    from contrasweep.tuning.results.candidates import candidates_of
 
-    found = best_completed(trials, record)
-    return None if found is None else {"metric": record.metric, "score": found[1], "trial": found[0]}
+    scores = candidates_of(trials, record).scores
+    return next(({"metric": record.metric, "score": scores[one], "trial": one} for one in scores), None)
 
 
 def _in_words(best: Mapping[str, Any] | None) -> str | None:
@@ -95,7 +96,7 @@ def show(
     Example: contrasweep show my-study --plot my-study.png
     """
     from contrasweep.tuning.limits import check_count
-    from contrasweep.tuning.results.selection import front_among, kept_trials
+    from contrasweep.tuning.results.candidates import candidates_of
     from contrasweep.tuning.results.trials import rows_so_far
     from contrasweep.tuning.store import ResultsStore
 
@@ -107,9 +108,8 @@ def show(
     store = ResultsStore(results)
     record = store.study(study)
     tables = store.tables(study)
-    front = () if record.is_final else front_among(tables.trials, record)
-    kept = None if record.is_final or not record.require_search().keep else kept_trials(tables.trials, record)
-    rows = [_trial_row(row, front, kept) for row in rows_so_far(tables)]
+    found = None if record.is_final else candidates_of(tables.trials, record)
+    rows = [_trial_row(row, found) for row in rows_so_far(tables)]
     rows = _first_trials(rows, sort, top, record.seeds)
     if plot is not None:
         draw_study(store, study, plot)
@@ -117,18 +117,22 @@ def show(
         print_json(rows)
         return
     searched = [parameter.name for parameter in record.space.searched]
-    print_rows(f"Trials of {study}", _shown(rows, searched), footer=_below_trials(record, tables, rows))
+    footer = _below_trials(record, tables, found, rows)
+    print_rows(f"Trials of {study}", _shown(rows, searched), footer=footer)
     if plot is not None:
         say(f"Wrote {plot}")
 
 
 def _below_trials(
-    record: "StudyRecord", tables: "StudyTables", rows: Sequence[Mapping[str, Any]]
+    record: "StudyRecord",
+    tables: "StudyTables",
+    found: "Candidates | None",
+    rows: Sequence[Mapping[str, Any]],
 ) -> str | None:
     """Return what stands below the trials: the score to beat, what the scores of open trials are, gaps."""
     from contrasweep.tuning.results.collapse import collapsed_trials
     from contrasweep.tuning.results.columns import unit_note
-    from contrasweep.tuning.results.trials import trial_outcomes, untrained_mean, untrained_scores
+    from contrasweep.tuning.results.trials import untrained_mean, untrained_scores
 
     said = []
     if not record.is_final:
@@ -141,8 +145,8 @@ def _below_trials(
         said.append(control)
     if any(row["status"] in OPEN and row["epoch"] for row in rows):
         said.append("Scores of interrupted and running trials are those of their last epoch.")
-    if not record.is_final:
-        said += [told for told in [collapsed_trials(trial_outcomes(tables.trials, record))] if told]
+    if found is not None:
+        said += [told for told in [collapsed_trials(found.outcomes)] if told]
     known = (name for row in rows for name, value in row.items() if value is not None)
     said += [note for note in [unit_note(known)] if note]
     if tables.damaged:
@@ -175,42 +179,33 @@ def best(
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
     from contrasweep.tuning.planning.best_config import best_yaml
-    from contrasweep.tuning.results.selection import (
-        best_trials,
-        final_scores,
-        ties_in_words,
-        trial_of_number,
-    )
+    from contrasweep.tuning.results.selection import StoredSearch
     from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
         check_file(output, "-o")
     if trial is not None and (top is not None or where):
         raise InputError(f"--trial {trial} names the trial: leave out {'--where' if where else '--top'}")
-    store = ResultsStore(results)
-    selected = (
-        best_trials(store, study, top, where or ())
-        if trial is None
-        else [trial_of_number(store, study, trial)]
-    )
+    search = StoredSearch(ResultsStore(results), study)
+    selected = search.best(top, where or ()) if trial is None else [search.trial(trial)]
+    record = search.record
     if output is not None:
-        write_whole(output, best_yaml(selected[0], store.study(study).versions))
+        write_whole(output, best_yaml(selected[0], record.versions))
     remark_on_fewer(selected, top)
     if json:
         print_json([selected_content(trial) for trial in selected])
         return
     first = selected[0]
     footer = f"Trial {first.trial} is taken: {first.rule}."
-    record = store.study(study)
     footer += _another(selected, record.require_search().metrics)
     if control := record.experiment.encoder.control:
         footer += f" {control}"
     rows = [selected_row(trial) for trial in selected]
     title = best_name(first.metric) if trial is None else f"trial {trial}"
     print_rows(f"{study}: {title}", rows, footer=footer)
-    if trial is None and not where and (told := ties_in_words(record, final_scores(store, study))):
+    if trial is None and not where and (told := search.candidates.ties_in_words):
         remark(told)
-    if hint := resume_hint(record.method, study, results, store.state(study)):
+    if hint := resume_hint(record.method, study, results, search.store.state(study)):
         remark(hint)
     if not first.beats_untrained:
         which = "the best trial" if trial is None else f"trial {trial}"
@@ -256,24 +251,16 @@ def selected_content(trial: "SelectedTrial") -> dict[str, Any]:
     return {**trial.columns, "configuration": trial.values}
 
 
-def failed_trials(store: "ResultsStore", study: str) -> list[dict[str, Any]]:
-    """Return the trials of a study that failed: number, seed and error."""
-    rows = store.trials(study).to_pylist()
+def failed_trials(trials: "pa.Table") -> list[dict[str, Any]]:
+    """Return the trials that failed, of a study's table of trials: number, seed and error."""
+    rows = trials.select(["trial", "seed", "error", "status"]).to_pylist()
     return [
         {name: row[name] for name in ("trial", "seed", "error")} for row in rows if row["status"] == "failed"
     ]
 
 
-def _trial_row(
-    row: Mapping[str, Any], front: Collection[int], keeping: Collection[int] | None
-) -> dict[str, Any]:
-    """Return a row of the store as it is shown.
-
-    Args:
-        row: the row.
-        front: the trials on the study's Pareto front.
-        keeping: the completed trials that keep the conditions of the search; None if it has none.
-    """
+def _trial_row(row: Mapping[str, Any], found: "Candidates | None") -> dict[str, Any]:
+    """Return a row of the store as it is shown: of a search also whether it can be selected."""
     from contrasweep.tuning.store.schema import HYPERPARAMETER, METRIC, cells_under
 
     kept = {name: row[name] for name in ("trial", "seed", "status", "epoch", "seconds")}
@@ -283,10 +270,13 @@ def _trial_row(
         if name.startswith(("val.", "test.")) and name != "val.ridge_colour_mse"
     }
     values = cells_under(HYPERPARAMETER, row)
-    on_front = {"front": "yes" if row["trial"] in front else None} if front else {}
-    keeps = None if row["status"] != "completed" or keeping is None else row["trial"] in keeping
-    kept |= {} if keeping is None else {"keeps": None if keeps is None else "yes" if keeps else "no"}
-    return {**kept, **on_front, **scores, "configuration": values, "error": row["error"]}
+    number = row["trial"]
+    if found is not None and found.conditions:
+        keeps = "yes" if number in found.scores else "no"
+        kept["keeps"] = keeps if row["status"] == "completed" else None
+    if found is not None and found.front:
+        kept["front"] = "yes" if number in found.front else None
+    return {**kept, **scores, "configuration": values, "error": row["error"]}
 
 
 def _first_trials(

@@ -18,11 +18,12 @@ from contrasweep.tuning.results.best import best_name, not_beaten_in_words, rule
 from contrasweep.tuning.results.commands import best_command, final_runs_command, show_command
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from contrasweep.tuning.planning.plan import SweepPlan
     from contrasweep.tuning.ray.result import SweepResult
     from contrasweep.tuning.ray.sweep_group import GroupResult
     from contrasweep.tuning.results.selection import SelectedTrial
-    from contrasweep.tuning.store import ResultsStore
 
 DRY_RUN_TRIALS = 5
 MOST_FAILURES = 5
@@ -150,35 +151,36 @@ def _print_failures(study: str, results: str) -> None:
 
     with suppress(StoreError):
         store = ResultsStore(results)
-        ended = trial_outcomes(store.trials(study), store.study(study))
-        _print_as_json(store, study, Counter(one.status for one in ended), best=())
+        trials = store.trials(study)
+        ended = trial_outcomes(trials, store.study(study))
+        _print_as_json(study, trials, Counter(one.status for one in ended), best=())
 
 
 def _print_as_json(
-    store: "ResultsStore", study: str, counts: Mapping[str, int], best: "Sequence[SelectedTrial]"
+    study: str, trials: "pa.Table", counts: Mapping[str, int], best: "Sequence[SelectedTrial]"
 ) -> None:
     shown = [selected_content(trial) for trial in best]
-    print_json({"study": study, "counts": dict(counts), "best": shown, "failed": failed_trials(store, study)})
+    print_json({"study": study, "counts": dict(counts), "best": shown, "failed": failed_trials(trials)})
 
 
 def report_sweep(result: "SweepResult", as_json: bool) -> None:
     """Print the best trials of a finished sweep beside the untrained encoder, and the next command."""
     from contrasweep.tuning.results.collapse import collapsed_trials
-    from contrasweep.tuning.results.selection import best_trials, final_scores, ties_in_words
-    from contrasweep.tuning.results.trials import trial_outcomes
+    from contrasweep.tuning.results.selection import StoredSearch
     from contrasweep.tuning.store import ResultsStore
 
-    plan, store = result.plan, ResultsStore(result.plan.results)
-    selected = best_trials(store, plan.name, top=5 if len(plan.search.metrics) == 1 else None)
+    plan = result.plan
+    search = StoredSearch(ResultsStore(plan.results), plan.name)
+    selected = search.best(top=5 if len(plan.search.metrics) == 1 else None)
     if as_json:
-        _print_as_json(store, plan.name, result.counts, selected)
+        _print_as_json(plan.name, search.tables.trials, result.counts, selected)
         return
     rows = [selected_row(trial) for trial in selected]
     title = f"{plan.name}: {best_name(plan.metric)} of {counted(plan.search.trials, 'trial')}"
     print_rows(title, rows, footer=_footer(plan, result.counts))
-    if told := collapsed_trials(trial_outcomes(store.trials(plan.name), store.study(plan.name))):
+    if told := collapsed_trials(search.candidates.outcomes):
         warn(told)
-    if told := ties_in_words(store.study(plan.name), final_scores(store, plan.name)):
+    if told := search.candidates.ties_in_words:
         tell(told)
     if not selected[0].beats_untrained:
         which = "the best trial that keeps the conditions" if plan.search.keep else "the best trial"
@@ -186,7 +188,7 @@ def report_sweep(result: "SweepResult", as_json: bool) -> None:
     if result.counts.get("failed"):
         failures, show = counted(result.counts["failed"], "trial"), show_command(plan.name, plan.results)
         warn(f"{failures} ended with an error (`{show}`):")
-        for trial in failed_trials(store, plan.name)[:MOST_FAILURES]:
+        for trial in failed_trials(search.tables.trials)[:MOST_FAILURES]:
             tell(f"  trial {trial['trial']}: {trial['error']}")
     say(f"Next: {best_command(plan.name, plan.results)}")
 

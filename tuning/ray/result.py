@@ -6,7 +6,7 @@ from typing import overload
 
 from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, best_trials, trial_of_number
+from contrasweep.tuning.results.selection import SelectedTrial, SelectedTrials, StoredSearch
 from contrasweep.tuning.results.study import StudyData, read_study
 from contrasweep.tuning.store import ResultsStore, StoreError
 
@@ -58,13 +58,18 @@ class SweepResult:
         Raises:
             InputError, SweepFailed: see `results.selection.best_trials`.
         """
-        found = best_trials(ResultsStore(self.plan.results), self.plan.name, 1 if top is None else top, where)
+        found = self._search.best(1 if top is None else top, where)
         return found[0] if top is None else found
 
     def trial(self, number: int) -> SelectedTrial:
         """Return a completed trial by its number, such as one that ties with the best, for `final_runs`.
 
         Raises:
-            InputError: see `results.selection.trial_of_number`.
+            InputError: see `results.selection.StoredSearch.trial`.
         """
-        return trial_of_number(ResultsStore(self.plan.results), self.plan.name, number)
+        return self._search.trial(number)
+
+    @property
+    def _search(self) -> StoredSearch:
+        """The study as the store has it now."""
+        return StoredSearch(ResultsStore(self.plan.results), self.plan.name)

@@ -18,7 +18,6 @@ from contrasweep.tuning.results.commands import (
 )
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
-from contrasweep.tuning.results.selection import ties_in_words
 from contrasweep.tuning.results.study import StudyData, TrialResult
 from contrasweep.tuning.statistics import FEW_SEEDS, difference_interval, seed_by_seed, summarise
 
@@ -79,7 +78,7 @@ def _tested(data: StudyData) -> Iterator[str]:
 def _validated(data: StudyData) -> Iterator[str]:
     """Say how the best trial of the search compares with its control and the defaults, and how surely."""
     if not data.ranked:
-        yield f"{data.no_best}: there is no best configuration."
+        yield f"{data.candidates.no_best}: there is no best configuration."
         return
     best, metric = data.ranked[0], data.metric
     said = (
@@ -98,7 +97,7 @@ def _validated(data: StudyData) -> Iterator[str]:
         else f"Each trial ran with {seeds} seeds; the intervals are over these, seed by seed."
     )
     yield f"{chance} The best of many owes some of its score to luck: what counts are runs on fresh seeds."
-    yield ties_in_words(data.record, data.final_scores)
+    yield data.candidates.ties_in_words
     if len(data.search.metrics) > 1:
         yield f"The study weighs {len(data.search.metrics)} metrics; this is the best by the first of them."
 

@@ -10,7 +10,6 @@ from contrasweep.tuning.durations import Span, covered, in_words
 from contrasweep.tuning.reports.page import Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.study import StudyData
-from contrasweep.tuning.results.trials import attempt_spans
 
 BLUE, ORANGE, GREEN, _, SKY, _, _ = COLOURS
 
@@ -56,17 +55,16 @@ class Cost:
 
 def cost_of(data: StudyData) -> Cost:
     """Return what the study has cost so far."""
-    spans = attempt_spans(data.rows, data.epochs, now=data.read_at)
     by_trial: dict[int, list[Span]] = {}
-    for attempt, span in spans.items():
+    for attempt, span in data.spans.items():
         by_trial.setdefault(attempt.trial, []).append(span)
-    last = max((end for _, end in spans.values()), default=data.record.created)
+    last = max((end for _, end in data.spans.values()), default=data.record.created)
     trained = data.epochs.filter(np.asarray(data.epochs["epoch"].to_numpy()) > 0)
     return Cost(
         trials=sum(map(covered, by_trial.values())),
         train=_total(data, "train_seconds"),
         evaluate=_total(data, "evaluate_seconds"),
-        running=covered(spans.values()),
+        running=covered(data.spans.values()),
         wall=max(0.0, (last - data.record.created).total_seconds()),
         slots=data.search.at_once,
         epochs=trained.num_rows,

@@ -79,7 +79,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
 
 def _standing(data: StudyData, trial: TrialResult) -> str:
     """Return how a trial ended; of a completed one also whether it breaks a condition of the search."""
-    return BREAKS if trial.number in data.breaking else trial.status
+    return BREAKS if trial.number in data.candidates.breaking else trial.status
 
 
 def _last_score(trial: TrialResult) -> float | None:

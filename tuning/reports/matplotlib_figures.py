@@ -120,8 +120,8 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
 def _draw_progress(axes: "Axes", data: StudyData) -> None:
     """Draw the final score of each completed trial, and the best so far; stopped trials have none."""
     scored = [(trial.number, trial.score) for trial in data.trials if trial.score is not None]
-    kept = [one for one in scored if one[0] not in data.breaking]
-    broken = [one for one in scored if one[0] in data.breaking]
+    kept = [one for one in scored if one[0] not in data.candidates.breaking]
+    broken = [one for one in scored if one[0] in data.candidates.breaking]
     if kept:
         axes.plot(*zip(*kept, strict=True), "o", color=GREY, markersize=3)
     if broken:

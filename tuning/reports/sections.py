@@ -29,7 +29,6 @@ from contrasweep.tuning.results.commands import sensitivity_command, show_comman
 from contrasweep.tuning.results.failures import kinds_of_errors
 from contrasweep.tuning.results.numbers import cell_text
 from contrasweep.tuning.results.study import StudyData, TrialResult, hardware_of
-from contrasweep.tuning.results.trials import trial_outcomes
 
 MAX_MARKS = 2000
 MAX_CURVES = 200
@@ -79,7 +78,7 @@ def _progress(data: StudyData) -> Section:
         "and decides which trials are stopped early; of these it is the last score."
     )
     figures = [draw_progress(data, drawn.trials)] if data.curves else []
-    collapsed = collapsed_trials(trial_outcomes(data.rows, data.record))
+    collapsed = collapsed_trials(data.candidates.outcomes)
     return Section(
         "Progress", _text(state_line(data), best if figures else "", drawn.said, collapsed), figures
     )
@@ -89,7 +88,7 @@ def _best(data: StudyData) -> Section:
     title = "Best trials"
     rule = f"Selected: {_rule(data)}, on the validation split."
     if not data.ranked:
-        return Section(title, _text(rule, f"{data.no_best}, so there is no best one."))
+        return Section(title, _text(rule, f"{data.candidates.no_best}, so there is no best one."))
     return Section(title, _text(rule, _verdict(data)), tables=[_best_table(data)])
 
 

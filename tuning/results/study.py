@@ -15,31 +15,27 @@ import pyarrow.compute as pc
 from contrasweep.names import counted, few, with_capital
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.search_spaces import Scalar, Space
+from contrasweep.tuning.durations import Span
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
 from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
+from contrasweep.tuning.results.candidates import Candidates, candidates_of
 from contrasweep.tuning.results.columns import score_columns, texts
 from contrasweep.tuning.results.commands import report_command, resume_hint, show_command
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, final_records
-from contrasweep.tuning.results.selection import (
-    breaking_trials,
-    no_best_in_words,
-    ranked_trials,
-    ties_in_words,
-)
 from contrasweep.tuning.results.trials import (
     Curve,
     TrialOutcome,
+    attempt_spans,
     epoch_means,
-    trial_outcomes,
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.statistics import improvements, summarise
+from contrasweep.tuning.statistics import improvements
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
-from contrasweep.tuning.store.parts import DamagedFile
+from contrasweep.tuning.store.parts import DamagedFile, Key
 from contrasweep.tuning.store.schema import metric_column
 
 _COLUMNS: Final = ["host", "device", "cpus", "gpus"]
@@ -63,8 +59,9 @@ def hardware_of(trials: pa.Table) -> str:
 class TrialResult:
     """One trial with its scores, which are means over its seeds.
 
-    `score` is the study's metric once the trial completed; `last` is its cheap form after the last epoch,
-    `untrained` the metric of the encoder before training. A score that is unknown or not a number is None.
+    `score` is the study's metric once the trial completed, `std` its sample standard deviation over the
+    seeds; `last` is its cheap form after the last epoch, `untrained` the metric of the encoder before
+    training. A score that is unknown or not a number is None.
     """
 
     number: int
@@ -74,6 +71,7 @@ class TrialResult:
     values: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     score: float | None
+    std: float | None
     last: float | None
     untrained: float | None
     error: str | None
@@ -139,21 +137,18 @@ class StudyData:
         )
 
     def _scores(self, one: TrialResult) -> dict[str, Any]:
-        spread = None
-        if self.record.seeds > 1:
-            over = summarise(self.by_seed(one, self.metric).values())
-            spread = (None if over is None else over.std, self.record.seeds)
+        spread = (one.std, self.record.seeds) if self.record.seeds > 1 else None
         return score_columns(one.number, self.metric, one.score, one.untrained, one.metrics, spread)
 
     def _notes(self) -> Iterator[str]:
         yield f"The completed trials{self._kept}, the best first; {self.state}: {self._endings}."
         if not self.ranked:
-            yield f"{self.no_best}: there is no best one."
+            yield f"{self.candidates.no_best}: there is no best one."
         else:
             best = self.ranked[0]
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
                 yield f"{with_capital(not_beaten_in_words('the best trial'))}."
-            yield ties_in_words(self.record, self.final_scores)
+            yield self.candidates.ties_in_words
         if len(self.search.metrics) > 1:
             yield (
                 f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come "
@@ -201,9 +196,14 @@ class StudyData:
         return self.record.space
 
     @cached_property
+    def candidates(self) -> Candidates:
+        """The trials that can be selected, and the outcomes of all."""
+        return candidates_of(self.rows, self.record)
+
+    @cached_property
     def trials(self) -> TrialResults:
         """The trials, by number."""
-        return TrialResults(self._trial(one) for one in trial_outcomes(self.rows, self.record))
+        return TrialResults(self._trial(one) for one in self.candidates.outcomes)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -217,7 +217,7 @@ class StudyData:
         They have completed with all metrics of the search, and keep its conditions.
         """
         by_number = {trial.number: trial for trial in self.trials}
-        return TrialResults(by_number[number] for number in ranked_trials(self.rows, self.record))
+        return TrialResults(by_number[number] for number in self.candidates.scores)
 
     @property
     def candidates_in_words(self) -> str:
@@ -227,16 +227,6 @@ class StudyData:
     @property
     def _kept(self) -> str:
         return f" that keep {in_words(self.search.keep)}" if self.search.keep else ""
-
-    @property
-    def no_best(self) -> str:
-        """Why a study without a `ranked` trial has no best one, as a sentence without its full stop."""
-        return with_capital(no_best_in_words(self.rows, self.record))
-
-    @property
-    def final_scores(self) -> dict[int, float]:
-        """The final score of each trial that can be selected, by number; the best first."""
-        return {one.number: one.score for one in self.ranked if one.score is not None}
 
     @cached_property
     def defaults(self) -> TrialResult | None:
@@ -258,14 +248,9 @@ class StudyData:
         return _finite(self.epochs.filter(at_start), metric)
 
     @cached_property
-    def breaking(self) -> frozenset[int]:
-        """The completed trials that break a condition of the search."""
-        return breaking_trials(self.rows, self.record)
-
-    @cached_property
     def best_so_far(self) -> tuple[list[int], list[float]]:
         """The trials that can be selected and beat the final scores of all earlier ones, and their scores."""
-        scored = sorted(self.final_scores.items())
+        scored = sorted(self.candidates.scores.items())
         places = improvements(np.array([merit(self.metric, score) for _, score in scored], dtype=float))
         return [scored[place][0] for place in places], [scored[place][1] for place in places]
 
@@ -273,6 +258,11 @@ class StudyData:
     def curves(self) -> Mapping[int, Curve]:
         """The learning curve by the cheap metric of each trial that has an epoch, by its number."""
         return epoch_means(self.epochs, self.record, self.rung_metric)
+
+    @cached_property
+    def spans(self) -> Mapping[Key, Span]:
+        """The time in which each attempt of a seed of a trial ran; running ones count until `read_at`."""
+        return attempt_spans(self.rows, self.epochs, now=self.read_at)
 
     @cached_property
     def untrained(self) -> float | None:
@@ -289,6 +279,7 @@ class StudyData:
 
     def _trial(self, one: TrialOutcome) -> TrialResult:
         curve = self.curves.get(one.trial)
+        score = one.metrics.get(self.metric) if one.status == "completed" else None
         return TrialResult(
             number=one.trial,
             seeds=one.seeds,
@@ -296,7 +287,8 @@ class StudyData:
             epoch=one.epoch,
             values=one.values,
             metrics={name: found.mean for name, found in one.metrics.items()},
-            score=one.mean(self.metric) if one.status == "completed" else None,
+            score=None if score is None else score.mean,
+            std=None if score is None else score.std,
             last=None if curve is None or not len(curve.trained) else float(curve.trained[-1]),
             untrained=self._goal_untrained.get(one.trial),
             error=one.error,

@@ -123,7 +123,8 @@ def merits(metric: str, scores: Mapping[int, float]) -> dict[int, float]:
 
 def untrained_scores(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int, float]:
     """Return by trial what its encoder scored before training (epoch 0): the mean over its seeds."""
-    found = {trial: curve.untrained for trial, curve in epoch_means(epochs, record, metric).items()}
+    at_start = epochs.filter(pc.equal(epochs["epoch"], 0))
+    found = {trial: curve.untrained for trial, curve in epoch_means(at_start, record, metric).items()}
     return {trial: score for trial, score in found.items() if score is not None}
 
 

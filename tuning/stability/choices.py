@@ -9,7 +9,7 @@ import numpy as np
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.planning.best_config import best_yaml
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials
+from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch
 from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
@@ -33,9 +33,8 @@ def write_choices(
     texts = {}
     for study in studies:
         # Of paired studies, `study` holds the common trials only: the best of all of them are asked for.
-        tried = len(store.trials(study.study))
-        versions = store.study(study.study).versions
-        by_number = {one.trial: one for one in best_trials(store, study.study, top=tried)}
+        search = StoredSearch(store, study.study)
+        by_number = {one.trial: one for one in search.best(top=len(search.candidates.outcomes))}
         completed = [trial in by_number for trial in study.trial.tolist()]
         select = np.where(completed, study.select, -np.inf)
         for budget in budgets:
@@ -46,7 +45,7 @@ def write_choices(
                     "leave their number out of --budgets"
                 )
             selected = _named(by_number[int(study.trial[place])], budget)
-            texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected, versions)
+            texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected, search.record.versions)
     for path, text in texts.items():
         write_whole(path, text)
     return list(texts)
