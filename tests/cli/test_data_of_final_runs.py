@@ -1,5 +1,6 @@
-"""Final runs look for their dataset where the search did: the command as Python, with a study or a file."""
+"""Which trials final runs take, and where they look for their dataset: the command as Python."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import contrasweep.tuning.ray.final as final
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.selected import selected_of
 from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.store import save_study
@@ -98,6 +100,47 @@ def test_a_study_whose_plugin_is_absent_is_refused_in_python_as_by_the_command(
         by_python(STUDY)
     done = CliRunner().invoke(app, ["run", STUDY])
     assert (done.exit_code, told in " ".join(done.output.split())) == (2, True)
+
+
+@pytest.fixture
+def other(searched: PlannedStudy) -> PlannedStudy:
+    """A search with another budget; the first of its two trials is the better one."""
+    results = searched.plan.results
+    plan = plan_sweep("infonce", "colour-digits", epochs=6, trials=2, results=results, name="other")
+    study = PlannedStudy(plan)
+    study.write(scored((0.5, 0.6, 0.7)), scored((0.5, 0.5, 0.6)))
+    return study
+
+
+def test_a_trial_is_run_by_its_number(other: PlannedStudy, looked: list[str]) -> None:
+    done = CliRunner().invoke(app, ["run", "other", "--trial", "1", "--seeds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    (row, _) = json.loads(done.stdout)["rows"]
+    assert row["encoder"] == "infonce, trial 1"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([STUDY, "--trial", "1", "--top", "2"], "--trial 1 names the trial: leave out --top"),
+        ([FILE, "--trial", "1"], f"--trial goes with a study; {FILE} holds one configuration"),
+        ([STUDY, FILE, "--trial", "1"], "--trial 1 goes with one study, given 2"),
+        ([STUDY, "--trial", "7"], f"study {STUDY} has no trial 7"),
+    ],
+)
+def test_a_trial_is_one_of_one_study(options: list[str], said: str, looked: list[str]) -> None:
+    done = CliRunner().invoke(app, ["run", *options])
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
+    assert looked == []
+
+
+def test_unequal_budgets_of_two_searches_are_told(other: PlannedStudy, looked: list[str]) -> None:
+    done = CliRunner().invoke(app, ["run", STUDY, "other", "--seeds", "1", "--concurrency", "1"])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stderr.split())
+    assert "The budgets differ, so a larger one may have won by its size: " in said
+    assert "other 2 trials of at most 6 epochs." in said
 
 
 def test_a_file_holds_one_configuration(searched: PlannedStudy) -> None:

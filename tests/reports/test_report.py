@@ -9,9 +9,10 @@ import pytest
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.reports.comparison import budget_line, comparison_section
+from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.report import report, watch_report, write_report
 from contrasweep.tuning.reports.rows import write_rows
+from contrasweep.tuning.results.budgets import budget_line
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
 from tests.studies import PlannedStudy, scored
@@ -65,7 +66,10 @@ def test_equal_budgets_are_stated(write_study, store) -> None:
     write_study([scored()] * 2, "one")
     write_study([scored()] * 2, "two", method="infonce")
     studies = [read_study(store, name) for name in ("one", "two")]
-    assert budget_line(studies) == "Equal budgets: 2 trials of at most 2 epochs each, scheduler asha."
+    assert (
+        budget_line([data.record for data in studies])
+        == "Equal budgets: 2 trials of at most 2 epochs each, scheduler asha."
+    )
     html = report(store, ["one", "two"])
     assert "2 studies compared" in html
     assert "one: learning curves" in html

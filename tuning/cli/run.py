@@ -55,6 +55,10 @@ def run(
     ] = None,
     top: Annotated[int, typer.Option(help="How many of a study's best configurations to run.")] = 1,
     where: Where = None,
+    trial: Annotated[
+        int | None,
+        typer.Option(help="Run this completed trial instead, such as one that ties with the best."),
+    ] = None,
     snapshots: Annotated[
         int | None,
         typer.Option(
@@ -101,14 +105,16 @@ def run(
     check_count("seeds", seeds)
     check_count("epochs", epochs)
     check_count("snapshots", snapshots)
+    if trial is not None and len(sources) > 1:
+        raise InputError(f"--trial {trial} goes with one study, given {len(sources)}")
     for source in sources:
-        check_source(source, results, top, where or ())
+        check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
     from contrasweep.tuning.ray.final import final_runs
 
     by_study = _by_study(
-        [config for one in sources for config in _selected(one, top, where or (), results, data_root)]
+        [config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)]
     )
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))
@@ -133,6 +139,19 @@ def run(
             )
             done.append(one)
     _report(done, results, json)
+    if len(by_study) > 1:
+        _say_budgets(list(by_study), results)
+
+
+def _say_budgets(studies: list[str], results: str) -> None:
+    """Say whether the searches had equal budgets, as far as the results folder has them."""
+    from contrasweep.tuning.results.budgets import budget_line
+    from contrasweep.tuning.store import ResultsStore, study_names
+
+    store = ResultsStore(results)
+    searched = [store.study(name) for name in studies if name in study_names(store.location)]
+    if len(searched) > 1:
+        remark(budget_line(searched))
 
 
 def _setup(config: "Selected", data_root: Path | None, gpus: float) -> str:
@@ -171,13 +190,13 @@ def _by_study(configs: "Sequence[Selected]") -> "dict[str, list[Selected]]":
 
 
 def _selected(
-    source: str, top: int, where: Sequence[str], results: str, data_root: Path | None
+    source: str, top: int, where: Sequence[str], trial: int | None, results: str, data_root: Path | None
 ) -> "Sequence[Selected]":
     """Return the configurations of a source; say so where a study has fewer than were asked for."""
     from contrasweep.tuning.planning.selected import selected_of
     from contrasweep.tuning.results.selection import SelectedTrial
 
-    found = selected_of(source, results, data_root, top, where)
+    found = selected_of(source, results, data_root, top, where, trial)
     if trials := [one for one in found if isinstance(one, SelectedTrial)]:
         remark_on_fewer(trials, top)
     return found

@@ -8,14 +8,18 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.best_config import BestConfig, load_best, read_mapping
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins
 from contrasweep.tuning.results.commands import YAML, results_folder
-from contrasweep.tuning.results.selection import SelectedTrial, best_trials
+from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch
 from contrasweep.tuning.store import ResultsStore
 
 Selected = BestConfig | SelectedTrial
 
 
 def check_source(
-    source: str | Path, results: str | Path | None = None, top: int = 1, where: Sequence[str] = ()
+    source: str | Path,
+    results: str | Path | None = None,
+    top: int = 1,
+    where: Sequence[str] = (),
+    trial: int | None = None,
 ) -> None:
     """Refuse what is known to be wrong before torch is imported; the arguments are those of `selected_of`.
 
@@ -25,12 +29,13 @@ def check_source(
         StoreError: there is no such study.
     """
     check_count("--top", top)
+    others = "--top" if top > 1 else "--where" if where else ""
+    if trial is not None and others:
+        raise InputError(f"--trial {trial} names the trial: leave out {others}")
     if not _is_file(source):
         ResultsStore(results_folder(results)).study(str(source))
-    elif top > 1 or where:
-        raise InputError(
-            f"{'--top' if top > 1 else '--where'} goes with a study; {source} holds one configuration"
-        )
+    elif others or trial is not None:
+        raise InputError(f"{others or '--trial'} goes with a study; {source} holds one configuration")
     else:
         read_mapping(Path(source))
 
@@ -41,8 +46,9 @@ def selected_of(
     data_root: Path | None = None,
     top: int = 1,
     where: Sequence[str] = (),
+    trial: int | None = None,
 ) -> Sequence[Selected]:
-    """Return the configuration in a file, or the best trials of a study, the best first.
+    """Return the configuration in a file, or trials of a study: the best, the first of them first, or one.
 
     Args:
         source: a file such as best.yaml, or the name of a study.
@@ -50,6 +56,7 @@ def selected_of(
         data_root: the folder of the datasets; by default the one of the search, if this machine has it.
         top: how many trials of a study; there may be fewer.
         where: conditions that they keep, see `best_trials`.
+        trial: the number of a completed trial, which is taken instead of the best.
 
     Raises:
         InputError: see `check_source`, `load_best` and `best_trials`, or a plug-in of the study is not
@@ -57,13 +64,14 @@ def selected_of(
         SweepFailed: no trial of the study can be selected.
         StoreError: there is no such study.
     """
-    check_source(source, results, top, where)
+    check_source(source, results, top, where, trial)
     folder = results_folder(results)
     if _is_file(source):
         return [load_best(Path(source), data_root, folder)]
     store, study = ResultsStore(folder), str(source)
     refuse_absent_plugins(store.study(study))
-    return best_trials(store, study, top, where)
+    searched = StoredSearch(store, study)
+    return searched.best(top, where) if trial is None else [searched.trial(trial)]
 
 
 def _is_file(source: str | Path) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from contrasweep.data import scored_dataset
-from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words as time_in_words
 from contrasweep.tuning.experiment.conditions import appended, in_words
 from contrasweep.tuning.reports.cost import cost_of
@@ -13,6 +12,7 @@ from contrasweep.tuning.reports.final import differences_of, for_epochs, selecte
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
+from contrasweep.tuning.results.budgets import budget_line
 from contrasweep.tuning.results.final_runs import main_score, score_names, summarise_runs
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
@@ -23,7 +23,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 def comparison_section(studies: Sequence[StudyData]) -> Section:
     """Return the section that compares the studies; it names what makes the comparison unequal."""
-    paragraphs = [budget_line(studies), *_cautions(studies)]
+    paragraphs = [budget_line([data.record for data in studies]), *_cautions(studies)]
     figures = [_draw(studies)] if any(data.curves for data in studies) else []
     return Section("Comparison", "\n\n".join(paragraphs), figures, [_table(studies), *_differences(studies)])
 
@@ -38,21 +38,6 @@ def _differences(studies: Sequence[StudyData]) -> list[Table]:
         return []
     rows = [row for own in runs for row in own]
     return differences_of(rows, main_score(score_names(summarise_runs(rows))))
-
-
-def budget_line(studies: Sequence[StudyData]) -> str:
-    """Return a sentence that states the budgets of the studies and whether they are equal."""
-    budgets = {(_budget(data), data.search.scheduler) for data in studies}
-    if len(budgets) == 1:
-        budget, scheduler = budgets.pop()
-        return f"Equal budgets: {budget} each, scheduler {scheduler}."
-    each = "; ".join(f"{data.name} {_budget(data)}" for data in studies)
-    return f"The budgets differ, so a larger one may have won by its size: {each}."
-
-
-def _budget(data: StudyData) -> str:
-    seeds = f" with {data.record.seeds} seeds" if data.record.seeds > 1 else ""
-    return f"{counted(data.planned, 'trial')}{seeds} of at most {counted(_epochs(data), 'epoch')}"
 
 
 def _cautions(studies: Sequence[StudyData]) -> list[str]:
