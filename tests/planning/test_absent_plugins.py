@@ -28,7 +28,7 @@ def record(
     return made.model_copy(update={"search": made.search.model_copy(update={"sampler": sampler})})
 
 
-FROM = "comes from the plug-in my-plugin 0.3.1, which is not installed here: `pip install my-plugin`"
+FROM = "comes from the plug-in my-plugin 0.3.1, which is not installed: `pip install my-plugin`"
 
 
 def refused(stored: StudyRecord, searches_on: bool = False) -> str:
@@ -60,7 +60,7 @@ def test_of_several_the_one_is_named_that_added_it() -> None:
     # Records of earlier versions do not state what a plug-in adds.
     older = {name: version for name, version in STATED.items() if not name.endswith(" adds")}
     assert refused(stored.model_copy(update={"versions": older})).endswith(
-        "metric 'mine' comes from a plug-in that is not installed here; when the study began, "
+        "metric 'mine' comes from a plug-in that is not installed; when the study began, "
         "there were my-plugin 0.3.1, your-plugin 2"
     )
 
@@ -75,7 +75,7 @@ def test_a_plugin_that_no_longer_adds_it_is_named_with_both_versions(
     monkeypatch.delitem(vars(DECLARED_METHODS), "_others")
     told = refused(record(method="mine").model_copy(update={"versions": STATED}))
     assert told.endswith(
-        "from the plug-in my-plugin 0.3.1; my-plugin 0.1.0, which is installed here, does not have it: "
+        "from the plug-in my-plugin 0.3.1; my-plugin 0.1.0, which is installed, does not have it: "
         "`pip install my-plugin==0.3.1`"
     )
 

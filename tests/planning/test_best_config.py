@@ -63,7 +63,7 @@ def test_the_file_states_its_plugins_and_is_refused_where_they_are_absent(tmp_pa
     path.write_text(best_yaml(selected, versions))
     assert yaml.safe_load(path.read_text())["plugins"] == {"method mine": "my-plugin 0.3"}
     assert _refused(path) == (
-        f"{path}: method 'mine' comes from the plug-in my-plugin 0.3, which is not installed here: "
+        f"{path}: method 'mine' comes from the plug-in my-plugin 0.3, which is not installed: "
         "`pip install my-plugin`"
     )
     assert _refused(_edit(path, plugins=None)).endswith(" If a plug-in adds it, install its package.")

@@ -1,6 +1,5 @@
 """A sweep on three nodes of which two die, and the checks of a cluster before any work."""
 
-import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,23 +11,20 @@ from typing import Any
 import pytest
 import torch
 from ray.cluster_utils import Cluster
-from ray.exceptions import WorkerCrashedError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies import small_plan
 from typer.testing import CliRunner
 
 from contrasweep.data import Share
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import EncoderSettings
 from contrasweep.tuning.planning.resources import AskedResources, Machine
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.ray import cluster as cluster_module
 from contrasweep.tuning.ray.cluster import cluster_at, our_code
-from contrasweep.tuning.ray.nodes import Needs, complaint_about, refuse_blind_nodes, take_share_of_node
+from contrasweep.tuning.ray.nodes import take_share_of_node
 from contrasweep.tuning.ray.reserved import bundles
 from contrasweep.tuning.ray.sweep import run_sweep, telling_how_to_go_on
-from contrasweep.tuning.store import ResultsStore, open_location
+from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import pretrain
 
@@ -110,72 +106,6 @@ def test_the_command_that_goes_on_keeps_to_one_node(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped, telling_how_to_go_on(["a"], "x", tmp_path, place):
         raise KeyboardInterrupt
     assert stopped.value.__notes__[-1].endswith("--resume --address head:6379 --one-node` goes on.")
-
-
-def test_nodes_that_cannot_see_the_results_are_named(tmp_path: Path) -> None:
-    needs = Needs(open_location(tmp_path / "results", writable=True), "colour-digits", None)
-    seen: list[str | None] = []
-
-    def ask(needs: Needs, marker: str) -> dict[str, str | None]:
-        seen.append(complaint_about(needs, marker))
-        elsewhere = Needs(open_location(tmp_path / "elsewhere"), needs.dataset, None)
-        return {"node a": None, "node b": complaint_about(elsewhere, marker)}
-
-    with pytest.raises(InputError, match=r"node b: the results folder .*elsewhere.*s3://") as refused:
-        refuse_blind_nodes(needs, ask)
-    assert "node a" not in str(refused.value)
-    assert seen == [None], "the driver's own folder has the marker"
-    assert list((tmp_path / "results").iterdir()) == [], "and keeps none"
-
-
-def test_a_node_that_left_does_not_count_and_one_whose_worker_died_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = {name: name * 56 for name in "abc"}
-    nodes = [{"NodeID": i, "NodeManagerAddress": name, "Resources": {"CPU": 1}} for name, i in ids.items()]
-    still_there = iter([nodes, nodes[:2]])
-
-    def get(name: str) -> None:
-        if name != "a":
-            raise WorkerCrashedError
-
-    class Asked:
-        def options(self, scheduling_strategy: NodeAffinitySchedulingStrategy) -> "Asked":
-            self.node = scheduling_strategy.node_id[0]
-            return self
-
-        def remote(self, needs: Needs, marker: str) -> str:
-            return self.node
-
-    fake = SimpleNamespace(remote=lambda **options: lambda function: Asked(), get=get)
-    monkeypatch.setattr("contrasweep.tuning.ray.nodes.ray", fake)
-    monkeypatch.setattr("contrasweep.tuning.ray.nodes.live_nodes", lambda: next(still_there))
-    with pytest.raises(InputError, match=r"node b \(bbbbbb\): a worker died there") as refused:
-        refuse_blind_nodes(Needs(open_location(tmp_path, writable=True), "colour-digits", None))
-    assert "node a" not in str(refused.value)
-    assert "cccccc" not in str(refused.value)
-
-
-def test_a_node_without_the_dataset_says_which(tmp_path: Path) -> None:
-    location = open_location(tmp_path, writable=True)
-    location.write("marker", b"")
-    said = complaint_about(Needs(location, "cifar10", tmp_path / "none"), "marker")
-    assert said is not None
-    assert "cifar10" in said
-
-
-def test_a_node_without_the_file_of_weights_says_so(tmp_path: Path) -> None:
-    location = open_location(tmp_path, writable=True)
-    location.write("marker", b"")
-    weights = tmp_path / "weights.pt"
-    weights.write_bytes(b"there")
-    digest = hashlib.sha256(b"there").hexdigest()
-    needs = Needs(location, "digits", None, EncoderSettings(weights=str(weights), weights_sha256=digest))
-    assert complaint_about(needs, "marker") is None
-    weights.write_bytes(b"another")
-    assert "weights.pt is another file than before" in (complaint_about(needs, "marker") or "")
-    weights.unlink()
-    assert "weights.pt: there is no such file" in (complaint_about(needs, "marker") or "")
 
 
 def test_a_worker_takes_the_part_of_its_node_that_its_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def _refuse(lacking: Sequence[tuple[str, str]], added: Mapping[str, str], absent
             faults.append(_where_from(f"{kind} {name!r}", whose))
         elif absent:
             faults.append(
-                f"{kind} {name!r} comes from a plug-in that is not installed here; when the study began, "
+                f"{kind} {name!r} comes from a plug-in that is not installed; when the study began, "
                 f"there were {few(absent)}"
             )
     if faults:
@@ -113,9 +113,9 @@ def _where_from(what: str, whose: str) -> str:
     plugin, _, version = whose.partition(" ")
     here = plugin_versions().get(plugin)
     if here is None:
-        return f"{what} comes from the plug-in {whose}, which is not installed here: `pip install {plugin}`"
+        return f"{what} comes from the plug-in {whose}, which is not installed: `pip install {plugin}`"
     return (
-        f"{what} comes from the plug-in {whose}; {plugin} {here}, which is installed here, does not have it: "
+        f"{what} comes from the plug-in {whose}; {plugin} {here}, which is installed, does not have it: "
         f"`pip install {plugin}=={version}`"
     )
 

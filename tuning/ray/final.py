@@ -26,7 +26,13 @@ from contrasweep.tuning.ray.alive import what_is_silent
 from contrasweep.tuning.ray.alone import gpus_of_ray, request_alone
 from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import ray_session
-from contrasweep.tuning.ray.nodes import needs_of, refuse_this_node, take_share_of_node
+from contrasweep.tuning.ray.nodes import (
+    NodeLacks,
+    lacking_anywhere,
+    needs_of,
+    refuse_this_node,
+    take_share_of_node,
+)
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, error_in_one_line, fit
 from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
@@ -271,7 +277,7 @@ def _run_all(
                 waiting.append(request_alone(request, gpus_of_ray()))
                 continue
             tracker.end(name_of(request))
-            _check_end(ended[0], request)
+            _check_end(ended[0], request, resources.machine is not None)
             yield
 
 
@@ -323,11 +329,12 @@ def _gpu_was_full(ended: Any) -> bool:
     return False
 
 
-def _check_end(ended: Any, request: TrialRequest) -> None:
+def _check_end(ended: Any, request: TrialRequest, on_cluster: bool = False) -> None:
     """Record the failure of a run that has ended because its worker is gone.
 
     Raises:
         StoreUnavailable, TrialOvertaken: the run raised it.
+        NodeLacks: its node came late, and cannot import our code.
         RayError: Ray itself has died.
     """
     try:
@@ -338,6 +345,9 @@ def _check_end(ended: Any, request: TrialRequest) -> None:
             raise cause from None
         if what_is_silent() is not None:
             raise
+        lacking = lacking_anywhere(needs_of(request), request.study.name) if on_cluster else None
+        if lacking is not None:
+            raise NodeLacks(lacking) from None
         # The death of one run's worker does not end the other runs.
         end_from_outside(request, "failed", error=error_in_one_line(cause))
 

@@ -18,6 +18,7 @@ from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.alive import what_is_silent
+from contrasweep.tuning.ray.nodes import Needs, lacking_anywhere
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
@@ -101,6 +102,11 @@ class StoreSearcher(Searcher):
     def progress(self, stage: str | None = None) -> SweepProgress:
         """Return the state of the sweep now; `stage` says what goes on before the first trial begins."""
         return self._tracker.progress(stage, self.not_begun)
+
+    @property
+    def needs(self) -> Needs:
+        """What a trial needs of its node."""
+        return Needs(self._location, self._plan.experiment, self._record.versions, self._plan.data_root)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -201,6 +207,12 @@ class StoreSearcher(Searcher):
         if trial_id in self._running:
             self._tracker.start(self._running[trial_id].trial)
 
+    def on_trial_recover(self, trial_id: str) -> None:
+        """Note that a trial has lost its worker, or never got it, and that Tune begins it again."""
+        if trial_id in self._starting:
+            self._look_at_nodes()
+        self._starting.add(trial_id)
+
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Tell Optuna the score of an epoch. Ray passes a trial's last epoch to `on_trial_complete` only."""
         self._learn(self._running.get(trial_id), result)
@@ -218,6 +230,8 @@ class StoreSearcher(Searcher):
         if error:
             # A trial that Ray took down with it has not failed: a resumed sweep goes on with it.
             self.stopped_by = self.stopped_by or what_is_silent()
+        if error and never_began:
+            self._look_at_nodes()
         if request is None or self._must_stop():
             return
         if error and never_began and self._again(trial_id, request):
@@ -236,6 +250,13 @@ class StoreSearcher(Searcher):
             # Encoders of a failed trial stay: `--retry-failed` does not train its completed seeds again.
             if status == "completed":
                 self._kept.add(request.trial, merits)
+
+    def _look_at_nodes(self) -> None:
+        """Stop the sweep if a worker could not start because a node that came late lacks something."""
+        if self._plan.resources.machine is not None:
+            self.stopped_by = (
+                self.stopped_by or what_is_silent() or lacking_anywhere(self.needs, self._plan.name)
+            )
 
     def _again(self, trial_id: str, request: TrialRequest) -> bool:
         """Let a trial that never began be proposed again, unless it failed too often; return whether it is.

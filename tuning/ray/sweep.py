@@ -26,7 +26,6 @@ from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
-from contrasweep.tuning.ray.nodes import Needs
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
@@ -286,7 +285,7 @@ def _run(
             if show is not None:
                 show(searcher.progress(STARTING_RAY))
             callbacks: list[Callback] = [watch, TellWarnings(), ForgetEnded(), ShowProgress(searcher, show)]
-            _tune(plan, searcher, past, callbacks, location)
+            _tune(plan, searcher, past, callbacks)
         elif show is not None:
             show(searcher.progress("nothing was left to train"))
         plan = _as_begun(plan, searcher, record, location)
@@ -362,16 +361,9 @@ def _runs_again(plan: SweepPlan, why: str) -> str:
     return f"`{again} --retry-failed` runs them again"
 
 
-def _tune(
-    plan: SweepPlan,
-    searcher: StoreSearcher,
-    past: list[PastTrial],
-    callbacks: list[Callback],
-    location: Location,
-) -> None:
+def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:
     """Run the trials that have not ended."""
-    needs = Needs(location, plan.dataset, plan.data_root, plan.experiment.encoder)
-    with ray_session(plan.resources, needs) as scratch:
+    with ray_session(plan.resources, searcher.needs) as scratch:
         tuner_of(plan, searcher, past, scratch, callbacks).fit()
     if searcher.stopped_by is not None:
         raise SweepStopped(f"the sweep {plan.name} stopped: {searcher.stopped_by}")

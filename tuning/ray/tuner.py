@@ -102,6 +102,10 @@ class ShowProgress(Callback):
         """Note that the worker of a trial is there; the next tick shows it."""
         self._searcher.on_trial_start(trial.trial_id)
 
+    def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Note that a trial waits for another worker."""
+        self._searcher.on_trial_recover(trial.trial_id)
+
     def on_trial_result(self, *about: Any, **info: Any) -> None:
         """Show the progress."""
         if self._show is not None:

@@ -121,7 +121,7 @@ class TrialWatch(Callback):
             amount = "" if used is None else f": {used[1]} of {used[2]} used"
             return f"Ray ended it because memory ran out on its node{amount}"
         if DEATH not in told:
-            return _last_line(told)
+            return last_line(told)
         before, self._oom_kills_seen = self._oom_kills_seen, self._oom_kills()
         crash = self._crash(told)
         if crash is not None:
@@ -143,7 +143,8 @@ class TrialWatch(Callback):
         return None if fatal is None else fatal[1] + (f" ({place[1]})" if place is not None else "")
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """Return the last line of a traceback, which names the error; our own errors without their module."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].removeprefix(OURS) if lines else "no reason was given"
 
