@@ -22,7 +22,7 @@ from contrasweep.tuning.store import (
     compact,
     end_trial,
 )
-from contrasweep.tuning.store.filesystem import Retry
+from contrasweep.tuning.store.filesystem import Retry, StoreRefuses
 from contrasweep.tuning.store.heartbeat import read_heartbeat
 from contrasweep.tuning.store.tensorboard import TrialEvents
 
@@ -112,6 +112,49 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(
     store = ResultsStore(faulty)
     assert store.trials("digits-1")["trial"].to_pylist() == [1]
     assert [file.path for file in store.damaged("digits-1")] == [bad]
+
+
+REFUSALS = [
+    (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+    (OSError("AWS Error ACCESS_DENIED during GetObject operation: x"), r"credentials .* lack a right.*x\)"),
+    (OSError("AWS Error UNKNOWN: Unable to parse ExceptionName: ExpiredToken"), "credentials have expired"),
+]
+
+
+@pytest.mark.parametrize(("answer", "told"), REFUSALS)
+def test_a_file_that_may_not_be_read_is_neither_damaged_nor_absent(
+    faulty: Location,
+    attempt: Callable[..., TrialWriter],
+    answer: OSError,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attempt(1, range(1), end="completed")
+    disk = faulty.filesystem.handler
+    opened = disk.open_input_stream
+
+    def refuses(path: str) -> object:
+        if "trials" in path:
+            raise answer
+        return opened(path)
+
+    disk.open_input_stream = refuses
+    with pytest.raises(StoreRefuses, match=f"permits no reading .*: .*{told}"):
+        ResultsStore(faulty).trials("digits-1")
+    assert ResultsStore(faulty).studies() == []
+    assert "Skipped the study digits-1: the results store permits no reading" in caplog.text
+    assert waited(faulty) == []
+
+
+@pytest.mark.parametrize(("answer", "told"), REFUSALS)
+def test_a_lost_right_to_write_is_told_at_once(faulty: Location, answer: OSError, told: str) -> None:
+    def refuses(*_: object) -> None:
+        raise answer
+
+    faulty.filesystem.handler.open_output_stream = refuses
+    with pytest.raises(StoreRefuses, match=f"permits no writing .*: .*{told}"):
+        faulty.write("trials/row", b"")
+    assert waited(faulty) == []
 
 
 def test_an_answer_is_not_asked_for_again(faulty: Location) -> None:
