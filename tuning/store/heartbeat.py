@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contrasweep.tuning.errors import first_reason
 from contrasweep.tuning.experiment.statuses import StudyState
-from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
+from contrasweep.tuning.store.filesystem import ONCE, Location, StoreRefuses, StudyBusy, WrongKind
 from contrasweep.tuning.store.layout import STUDIES, heartbeat_path
 from contrasweep.tuning.store.study import study_names
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user waits.
 STALE_SECONDS: Final = 30.0
+# How many of the store's waits between tries (0.5 + 1 + 2 + 4 s) the end of a driver is worth.
+_WAITS_AT_END: Final = 4
 # No clock that is set at all is wrong by more: such a beat comes from a damaged file, and would never age.
 _MOST_AHEAD_SECONDS: Final = 86_400.0
 # The widest type that a system has for the number of a process; 0 and below name groups of processes.
@@ -108,6 +110,7 @@ class Heartbeat:
         interval: float = BEAT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self._retry = location.retry
         # A late beat must not be written: another driver may have taken over the study by then.
         self._location = replace(location, retry=ONCE)
         self._study = study
@@ -173,16 +176,27 @@ class Heartbeat:
         self._left.set()
         self._thread.join()
         _beating.pop(self._driver, None)
-        self.record_end("ended" if kind is None else "interrupted")
+        self.record_end("ended" if kind is None else "interrupted", self._retry.waits[:_WAITS_AT_END])
 
-    def record_end(self, state: Literal["ended", "interrupted"]) -> None:
-        """Record that the driver has ended, unless another one has taken over the study."""
-        try:
-            if self.holds():
-                self._write(state)
-        except (OSError, pa.ArrowException) as problem:
-            # The missing beats will show it; the error that ended the work matters more.
-            log.warning("The driver of study %s could not record its end: %s", self._study, problem)
+    def record_end(self, state: Literal["ended", "interrupted"], waits: Sequence[float] = ()) -> None:
+        """Record that the driver has ended, unless another one has taken over the study.
+
+        Args:
+            state: how it ended.
+            waits: seconds before the second try, the third, ...
+        """
+        for wait in (*waits, None):
+            try:
+                # Asked before each try: another driver may take over while this one waits.
+                if self.holds():
+                    self._write(state)
+                return
+            except (OSError, pa.ArrowException) as problem:
+                if wait is None or isinstance(problem, StoreRefuses):
+                    # The missing beats will show it; the error that ended the work matters more.
+                    log.warning("The driver of study %s could not record its end: %s", self._study, problem)
+                    return
+            self._retry.wait(wait)
 
     def _beat_until_left(self) -> None:
         while not self._left.wait(self._interval) and not self.superseded:
