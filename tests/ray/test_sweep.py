@@ -202,6 +202,7 @@ def test_extended_on_purpose_and_taken_over_by_another_driver(
     assert len(rows) == TRIALS + 1
     assert rows[-1]["status"] in ("interrupted", "completed"), "by its worker; the driver records nothing"
 
+    heartbeat.write_text(heartbeat.read_text().replace('"running"', '"interrupted"'))
     done = resume_sweep("small", results, expected=Expected(trials=TRIALS + 2))
     assert sum(done.counts.values()) == TRIALS + 2
     rows = outcome(results)
@@ -242,18 +243,20 @@ def test_final_runs_that_another_driver_took_over_stop(
 ) -> None:
     results = tmp_path / "results"
     shutil.copytree(finished[0], results)
+    heartbeat = results / "studies" / "again-final.heartbeat"
     best = replace(config_of(best_trials(ResultsStore(results), "small")[0]), study="again")
 
     def usurp(progress: RunsProgress) -> None:
         if not progress.done:
             return
         other = {"driver": "another", "host": "h", "machine": None, "pid": 1, "state": "running"}
-        (results / "studies" / "again-final.heartbeat").write_text(json.dumps({**other, "time": 0.0}))
+        heartbeat.write_text(json.dumps({**other, "time": 0.0}))
 
     with pytest.raises(SweepFailed, match="again-final stopped: another driver has taken them over"):
         final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1, progress=usurp)
     kept = ResultsStore(results).trials("again-final").to_pylist()
     assert [(row["seed"], row["status"]) for row in kept] == [(7, "completed")]
+    heartbeat.write_text(heartbeat.read_text().replace('"running"', '"interrupted"'))
     runs = final_runs([best], seeds=2, first_seed=7, results=results, concurrency=1)
     assert [(row["seed"], row["attempt"]) for row in runs.rows] == [(7, 1), (8, 1)]
 

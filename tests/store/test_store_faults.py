@@ -1,6 +1,7 @@
 """Faults of the store: a full disk, a share that is away, two writers of one trial."""
 
 import errno
+import json
 import logging
 from collections.abc import Callable
 from contextlib import closing
@@ -22,7 +23,7 @@ from contrasweep.tuning.store import (
     compact,
     end_trial,
 )
-from contrasweep.tuning.store.filesystem import Retry
+from contrasweep.tuning.store.filesystem import Retry, StoreRefuses
 from contrasweep.tuning.store.heartbeat import read_heartbeat
 from contrasweep.tuning.store.tensorboard import TrialEvents
 
@@ -114,6 +115,49 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(
     assert [file.path for file in store.damaged("digits-1")] == [bad]
 
 
+REFUSALS = [
+    (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+    (OSError("AWS Error ACCESS_DENIED during GetObject operation: x"), r"credentials .* lack a right.*x\)"),
+    (OSError("AWS Error UNKNOWN: Unable to parse ExceptionName: ExpiredToken"), "credentials have expired"),
+]
+
+
+@pytest.mark.parametrize(("answer", "told"), REFUSALS)
+def test_a_file_that_may_not_be_read_is_neither_damaged_nor_absent(
+    faulty: Location,
+    attempt: Callable[..., TrialWriter],
+    answer: OSError,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attempt(1, range(1), end="completed")
+    disk = faulty.filesystem.handler
+    opened = disk.open_input_stream
+
+    def refuses(path: str) -> object:
+        if "trials" in path:
+            raise answer
+        return opened(path)
+
+    disk.open_input_stream = refuses
+    with pytest.raises(StoreRefuses, match=f"permits no reading .*: .*{told}"):
+        ResultsStore(faulty).trials("digits-1")
+    assert ResultsStore(faulty).studies() == []
+    assert "Skipped the study digits-1: the results store permits no reading" in caplog.text
+    assert waited(faulty) == []
+
+
+@pytest.mark.parametrize(("answer", "told"), REFUSALS)
+def test_a_lost_right_to_write_is_told_at_once(faulty: Location, answer: OSError, told: str) -> None:
+    def refuses(*_: object) -> None:
+        raise answer
+
+    faulty.filesystem.handler.open_output_stream = refuses
+    with pytest.raises(StoreRefuses, match=f"permits no writing .*: .*{told}"):
+        faulty.write("trials/row", b"")
+    assert waited(faulty) == []
+
+
 def test_an_answer_is_not_asked_for_again(faulty: Location) -> None:
     with pytest.raises(FileNotFoundError):
         faulty.read("studies/nothing.json")
@@ -127,7 +171,8 @@ def test_a_heartbeat_that_is_late_is_not_written(
         switch(faulty).write_text("away")
         with pytest.raises(StoreUnavailable):
             heartbeat.beat()
-    assert waited(faulty) == []
+        assert waited(faulty) == []
+    assert waited(faulty) == list(WAITS[:4])
     assert "The driver of study digits-1 could not record its end" in caplog.text
     switch(faulty).unlink()
     left = read_heartbeat(faulty, "digits-1")
@@ -135,6 +180,40 @@ def test_a_heartbeat_that_is_late_is_not_written(
     assert left.state == "running"
     with Heartbeat(faulty, "digits-1", interval=3600):
         pass
+
+
+def test_the_end_of_a_driver_is_recorded_when_the_store_is_back(
+    faulty: Location, record: StudyRecord, caplog: pytest.LogCaptureFixture
+) -> None:
+    back = replace(faulty.retry.wait, repaired_after=2)  # type: ignore[type-var]
+    faulty = replace(faulty, retry=Retry(wait=back))
+    with Heartbeat(faulty, "digits-1", interval=3600):
+        switch(faulty).write_text("away")
+    assert ResultsStore(faulty).state("digits-1") == "ended"
+    assert waited(faulty) == list(WAITS[:2])
+    assert caplog.text == ""
+
+
+def test_the_end_of_a_driver_is_tried_once_without_the_right_to_write(
+    faulty: Location, record: StudyRecord, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Heartbeat(faulty, "digits-1", interval=3600):
+        switch(faulty).write_text("refuses")
+    assert waited(faulty) == []
+    assert "could not record its end: the results store permits no writing" in caplog.text
+
+
+def test_the_end_is_not_recorded_over_a_driver_that_took_over_during_the_waits(
+    faulty: Location, location: Location, record: StudyRecord
+) -> None:
+    def another_takes_over(seconds: float) -> None:
+        switch(faulty).unlink()
+        beat = {"driver": "another", "host": "h", "machine": None, "pid": 1, "time": 0.0, "state": "running"}
+        location.write("studies/digits-1.heartbeat", json.dumps(beat).encode())
+
+    with Heartbeat(replace(faulty, retry=Retry(wait=another_takes_over)), "digits-1", interval=3600):
+        switch(faulty).write_text("full")
+    assert read_heartbeat(location, "digits-1").driver == "another"  # type: ignore[union-attr]
 
 
 def test_events_are_given_up_and_the_trial_is_not(

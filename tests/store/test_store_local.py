@@ -1,14 +1,16 @@
 """Paths of the wrong kind and odd names on the local disk: final, told in words, and never waited for."""
 
+import errno
 import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from contrasweep.tuning.store import Location, ResultsStore, StoreError, StudyRecord, open_location
+from contrasweep.tuning.store import Location, ResultsStore, StoreError, StudyRecord, local, open_location
 from contrasweep.tuning.store.filesystem import Retry, WrongKind
 
 
@@ -131,3 +133,19 @@ def test_rows_of_a_study_of_the_wrong_kind_leave_the_list_whole(
     location.write("trials/study=digits-1", b"")
     assert ResultsStore(location).studies() == []
     assert "Skipped the study digits-1" in caplog.text
+
+
+def test_a_file_of_which_nothing_may_be_known_is_not_left_out() -> None:
+    """In a folder with the right to list but not to enter (mode 0o644), only root would see more."""
+
+    class Locked:
+        name = "row.parquet"
+
+        def stat(self) -> os.stat_result:
+            raise PermissionError(errno.EACCES, "Permission denied", self.name)
+
+        def is_symlink(self) -> bool:
+            return False
+
+    with pytest.raises(PermissionError):
+        local._info(cast("os.DirEntry[str]", Locked()))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from contrasweep.tuning.store import (
     open_location,
     save_study,
 )
+from contrasweep.tuning.store.filesystem import PROBE_BYTES, Retry, StoreRefuses
 from tests.store.s3_server import Server, s3_server
 
 
@@ -92,6 +94,23 @@ def test_a_missing_right_is_reported_before_any_work(server: Server, monkeypatch
         monkeypatch.delenv(name)
     with pytest.raises(StoreError, match="lack a right, or none were found"):
         open_location(server.uri("bucket/own"), writable=True)
+
+
+def test_a_right_that_is_lost_is_told_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_location(server.uri("bucket/results")).write("row", bytes(PROBE_BYTES))
+    key, secret = server.make_user("foreign")
+    server.check_rights()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    patient = Retry(wait=lambda _: pytest.fail("tried again"))
+    location = replace(open_location(server.uri("foreign/results")), root="bucket/results", retry=patient)
+    for act in (
+        lambda: location.read("row"),
+        lambda: location.write("row", b""),
+        lambda: location.files("."),
+    ):
+        with pytest.raises(StoreRefuses, match=r"permits no .*credentials .* lack a right"):
+            act()
 
 
 def test_nobody_at_the_address_is_told_within_the_tries_of_one_request() -> None:

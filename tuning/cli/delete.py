@@ -7,7 +7,6 @@ import typer
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import Results
 from contrasweep.tuning.cli.rendering import print_rows, remark, say
-from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ def delete(
     location = open_location(results)
     store = ResultsStore(location)
     record = store.study(study)
-    if store.state(study) == "running":
-        raise InputError(f"study {study} is being run: stop it first")
     held = held_by(location, study)
     names = [] if record.is_final else study_names(location)
     finals = [one for one in names if is_final_name(one, study) and _is_of(store, one, study)]

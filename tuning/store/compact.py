@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
-from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.heartbeat import living_driver
 from contrasweep.tuning.store.layout import Kind, rows_folder
 from contrasweep.tuning.store.parts import (
     DamagedFile,
@@ -65,7 +65,7 @@ def compact(
     """
     now = time.time() if now is None else now
     record = load_study(location, study)
-    if not by_driver and driver_alive(read_heartbeat(location, study), now):
+    if not by_driver and living_driver(location, study) is not None:
         raise StoreError(f"Study {study!r} is being run: its driver compacts it when it ends.")
     trials = read_parts(location, "trials", record)
     epochs = read_parts(location, "epochs", record)

@@ -30,13 +30,21 @@ T = TypeVar("T")
 # One PUT (or the end of a multipart upload) makes an object visible whole. These stores cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
+_REFUSALS: Final = {
+    "AWS Error ACCESS_DENIED": (
+        "the credentials (AWS_ACCESS_KEY_ID, profile, role) lack a right, or none were found"
+    ),
+    "AWS Error INVALID_ACCESS_KEY_ID": "the store does not know the access key",
+    "AWS Error INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
+    "AWS Error SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",
+    "ExceptionName: ExpiredToken": "the credentials have expired; renew them",
+}
 _OBJECT_STORE_ERRORS: Final = {
-    "NETWORK_CONNECTION": "no server answers there; check the address (endpoint_override, scheme, region)",
-    "ACCESS_DENIED": "the credentials (AWS_ACCESS_KEY_ID, profile, role) lack a right, or none were found",
-    "INVALID_ACCESS_KEY_ID": "the store does not know the access key",
-    "INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
-    "SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",
-    "NO_SUCH_BUCKET": "there is no such bucket",
+    **_REFUSALS,
+    "AWS Error NETWORK_CONNECTION": (
+        "no server answers there; check the address (endpoint_override, scheme, region)"
+    ),
+    "AWS Error NO_SUCH_BUCKET": "there is no such bucket",
 }
 """Marks in the error messages of AWS's library, and what they mean to a user."""
 
@@ -94,16 +102,17 @@ class Retry:
                 return action()
             except _ANSWERS:
                 raise
-            except PermissionError as error:
-                raise StoreRefuses(f"the results store permits no {what}: {error}") from error
             except OSError as error:
+                if _is_refusal(error):
+                    raise StoreRefuses(f"the results store permits no {what}: {_in_words(error)}") from error
                 last = error
             if done < len(self.waits):
                 log.warning("The store: %s failed, tried again in %g s: %s", what, self.waits[done], last)
                 self.wait(self.waits[done])
         tries = f"{len(self.waits) + 1} times in {sum(self.waits):g} s" if self.waits else "once"
-        message = f"the results store cannot be used: {what} was tried {tries}; the last answer: {last}"
-        raise StoreUnavailable(message) from last
+        raise StoreUnavailable(
+            f"the results store cannot be used: {what} was tried {tries}; the last answer: {_in_words(last)}"
+        ) from last
 
 
 PROBE_BYTES: Final = 4096
@@ -288,6 +297,11 @@ def _refuse_missing_bucket(location: Location) -> None:
             raise StoreError(f"The results location {location.uri}: there is no bucket {bucket}.")
 
 
+def _is_refusal(error: OSError) -> bool:
+    """Whether the store answers that a right is missing; S3's answer arrives as a plain OSError."""
+    return isinstance(error, PermissionError) or any(mark in str(error) for mark in _REFUSALS)
+
+
 def _in_words(error: BaseException) -> str:
     """Return the error as text; for an error of an object store, with a hint what to check."""
     text = str(error)
@@ -305,9 +319,7 @@ def _prove_writable(location: Location) -> None:
         location.write(probe, bytes(PROBE_BYTES))
         location.delete(probe)
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(
-            f"The results location {location.uri} cannot be written: {_in_words(error)}"
-        ) from error
+        raise StoreError(f"The results location {location.uri} cannot be written: {error}") from error
 
 
 def _is_local(filesystem: fs.FileSystem) -> bool:

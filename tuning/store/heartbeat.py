@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contrasweep.tuning.errors import first_reason
 from contrasweep.tuning.experiment.statuses import StudyState
-from contrasweep.tuning.store.filesystem import ONCE, Location, StudyBusy, WrongKind
+from contrasweep.tuning.store.filesystem import ONCE, Location, StoreRefuses, StudyBusy, WrongKind
 from contrasweep.tuning.store.layout import STUDIES, heartbeat_path
 from contrasweep.tuning.store.study import study_names
 
 BEAT_SECONDS: Final = 5.0
 # Six missed beats: longer than a slow write to an object store, shorter than a user waits.
 STALE_SECONDS: Final = 30.0
+# Between two looks at the heartbeat of another machine: a living driver is known after one beat.
+_LOOK_SECONDS: Final = 1.0
+# How many of the store's waits between tries (0.5 + 1 + 2 + 4 s) the end of a driver is worth.
+_WAITS_AT_END: Final = 4
 # No clock that is set at all is wrong by more: such a beat comes from a damaged file, and would never age.
 _MOST_AHEAD_SECONDS: Final = 86_400.0
 # The widest type that a system has for the number of a process; 0 and below name groups of processes.
@@ -71,11 +75,12 @@ def read_heartbeat(location: Location, study: str) -> HeartbeatRecord | None:
     return None
 
 
-def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
-    """Whether a driver is running the study.
+def seems_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
+    """Whether a driver seems to run the study; for readers, which do not wait.
 
     A driver is dead if it recorded its end, if its last beat is older than ``STALE_SECONDS`` or more than a
-    day ahead, or if it ran on this machine and its process no longer exists.
+    day ahead, or if it ran on this machine and its process no longer exists. The clock of another machine may
+    be wrong: what changes a study must ask `living_driver`.
 
     Args:
         heartbeat: as read from the store.
@@ -85,19 +90,54 @@ def driver_alive(heartbeat: HeartbeatRecord | None, now: float) -> bool:
         return False
     if not -_MOST_AHEAD_SECONDS <= now - heartbeat.time <= STALE_SECONDS:
         return False
-    here = _machine()
-    if here is None or heartbeat.machine != here:
+    if not _is_of_this_machine(heartbeat):
         return True
     if heartbeat.pid == os.getpid():
         return heartbeat.driver in _beating
     return _process_exists(heartbeat.pid)
 
 
+def living_driver(
+    location: Location, study: str, now: Callable[[], float] = time.time
+) -> HeartbeatRecord | None:
+    """Return the last beat of the driver that runs the study; None if no driver does.
+
+    A driver of this machine is known by its process, at once. One of another machine lives if it beats while
+    we watch. Clocks of two machines need not agree, so a dead driver costs the whole ``STALE_SECONDS``.
+
+    Args:
+        location: the results folder; its ``retry.wait`` waits between two looks.
+        study: its name.
+        now: seconds since 1970 UTC, by the clock of this machine.
+
+    Raises:
+        OSError: the store cannot be read.
+    """
+    first = read_heartbeat(location, study)
+    if first is None or first.state != "running":
+        return None
+    if _is_of_this_machine(first):
+        return first if seems_alive(first, now()) else None
+    log.warning(
+        "Process %d on %s has not recorded that it ended study %s: for up to %g s, we watch if it lives.",
+        first.pid,
+        first.host,
+        study,
+        STALE_SECONDS,
+    )
+    for _ in range(round(STALE_SECONDS / _LOOK_SECONDS)):
+        location.retry.wait(_LOOK_SECONDS)
+        latest = read_heartbeat(location, study)
+        if latest != first:
+            return latest if latest is not None and latest.state == "running" else None
+    return None
+
+
 class Heartbeat:
     """Context manager around a driver's work: it beats inside the block and records the end on leaving.
 
     Raises on entry:
-        StoreError: another driver of the study is alive.
+        StudyBusy: another driver of the study is alive; `living_driver` says how long it takes to know.
     """
 
     def __init__(
@@ -108,6 +148,7 @@ class Heartbeat:
         interval: float = BEAT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self._retry = location.retry
         # A late beat must not be written: another driver may have taken over the study by then.
         self._location = replace(location, retry=ONCE)
         self._study = study
@@ -155,11 +196,10 @@ class Heartbeat:
             return not self.superseded
 
     def __enter__(self) -> Self:
-        current = read_heartbeat(self._location, self._study)
-        if current is not None and driver_alive(current, self._now()):
+        living = living_driver(replace(self._location, retry=self._retry), self._study, self._now)
+        if living is not None:
             raise StudyBusy(
-                f"Study {self._study!r} is being run by process {current.pid} on {current.host}, "
-                f"last heard of {max(0.0, self._now() - current.time):.0f} s ago; stop it first."
+                f"Study {self._study!r} is being run by process {living.pid} on {living.host}; stop it first."
             )
         self._recorded = self._study in study_names(self._location)
         self._write("running")
@@ -173,16 +213,27 @@ class Heartbeat:
         self._left.set()
         self._thread.join()
         _beating.pop(self._driver, None)
-        self.record_end("ended" if kind is None else "interrupted")
+        self.record_end("ended" if kind is None else "interrupted", self._retry.waits[:_WAITS_AT_END])
 
-    def record_end(self, state: Literal["ended", "interrupted"]) -> None:
-        """Record that the driver has ended, unless another one has taken over the study."""
-        try:
-            if self.holds():
-                self._write(state)
-        except (OSError, pa.ArrowException) as problem:
-            # The missing beats will show it; the error that ended the work matters more.
-            log.warning("The driver of study %s could not record its end: %s", self._study, problem)
+    def record_end(self, state: Literal["ended", "interrupted"], waits: Sequence[float] = ()) -> None:
+        """Record that the driver has ended, unless another one has taken over the study.
+
+        Args:
+            state: how it ended.
+            waits: seconds before the second try, the third, ...
+        """
+        for wait in (*waits, None):
+            try:
+                # Asked before each try: another driver may take over while this one waits.
+                if self.holds():
+                    self._write(state)
+                return
+            except (OSError, pa.ArrowException) as problem:
+                if wait is None or isinstance(problem, StoreRefuses):
+                    # The missing beats will show it; the error that ended the work matters more.
+                    log.warning("The driver of study %s could not record its end: %s", self._study, problem)
+                    return
+            self._retry.wait(wait)
 
     def _beat_until_left(self) -> None:
         while not self._left.wait(self._interval) and not self.superseded:
@@ -216,6 +267,11 @@ def _machine() -> str | None:
         return f"{socket.gethostname()} {boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return None
+
+
+def _is_of_this_machine(heartbeat: HeartbeatRecord) -> bool:
+    here = _machine()
+    return here is not None and heartbeat.machine == here
 
 
 def _process_exists(pid: int) -> bool:

@@ -110,9 +110,13 @@ def _info(entry: os.DirEntry[str]) -> fs.FileInfo | None:
     """Return what Arrow would tell of an entry; None if it was deleted after the listing."""
     try:
         status = entry.stat()
-    except OSError:
-        # A link that leads nowhere: whoever reads it is told so.
-        return fs.FileInfo(entry.path, fs.FileType.File) if entry.is_symlink() else None
+    except OSError as error:
+        if entry.is_symlink():
+            # A link that leads nowhere: whoever reads it is told so.
+            return fs.FileInfo(entry.path, fs.FileType.File)
+        if isinstance(error, FileNotFoundError):
+            return None
+        raise
     is_folder = stat.S_ISDIR(status.st_mode)
     kind = fs.FileType.Directory if is_folder else fs.FileType.File
     size = None if is_folder else status.st_size

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import one_line
 from contrasweep.tuning.store.cells import impossible_cell
-from contrasweep.tuning.store.filesystem import OBJECT_STORES, ONCE, Location
+from contrasweep.tuning.store.filesystem import OBJECT_STORES, ONCE, Location, StoreRefuses
 from contrasweep.tuning.store.layout import Kind, rows_folder
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION, VERSION_KEY
@@ -179,6 +179,9 @@ def read_parts(
         trial: read the rows of this trial; the result may contain rows of other trials.
         only: selects parts by their names; compacted files are always read.
         names: the columns to read; all by default.
+
+    Raises:
+        StoreUnavailable: the store cannot be reached, or (StoreRefuses) a file may not be read.
     """
     schema = study.columns.trials if kind == "trials" else study.columns.epochs
     remote = location.filesystem.type_name in OBJECT_STORES
@@ -221,8 +224,8 @@ def _read_part(
     except FileNotFoundError:
         return None
     except OSError as error:
-        # Otherwise an unreachable store would look like a store of damaged files, without trials.
-        if not location.reachable():
+        # The rows are not lost. Without them, a resumed sweep would train their trials again.
+        if isinstance(error, StoreRefuses) or not location.reachable():
             raise
         return DamagedFile(location.path(part.path), one_line(f"cannot be read: {error}"))
     try:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from contrasweep.notebook_tables import MOST_ROWS, html_table
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words, trial_status
 from contrasweep.tuning.store.attempts import TRIAL_RULE_COLUMNS, winning_epochs, winning_trials
-from contrasweep.tuning.store.filesystem import Location, StoreError, open_location
-from contrasweep.tuning.store.heartbeat import driver_alive, read_heartbeat
+from contrasweep.tuning.store.filesystem import Location, StoreError, StoreRefuses, open_location
+from contrasweep.tuning.store.heartbeat import read_heartbeat, seems_alive
 from contrasweep.tuning.store.layout import Kind
 from contrasweep.tuning.store.parts import DamagedFile, Parts, read_parts
 from contrasweep.tuning.store.record import StudyRecord
@@ -113,7 +113,7 @@ class ResultsStore:
         return html_table(title, rows, rest=len(found) - len(rows))
 
     def studies(self) -> list[StudySummary]:
-        """Return all studies, oldest first. A study that cannot be read is left out, with a warning."""
+        """Return all studies, oldest first; one that cannot or may not be read is left out with a warning."""
         found = self.of_all(lambda record: self.summary(record, self._trials(record, TRIAL_RULE_COLUMNS)))
         return sorted(found, key=StudySummary.age)
 
@@ -133,7 +133,7 @@ class ResultsStore:
     ) -> list[Read]:
         """Return what `read` gives for each study, by name.
 
-        A study that cannot be read is left out, with one warning for each reason.
+        A study that cannot or may not be read is left out, with one warning for each reason.
 
         Args:
             read: called with the record of a study.
@@ -143,7 +143,7 @@ class ResultsStore:
         for name in filter(where, study_names(self.location)):
             try:
                 found.append(read(load_study(self.location, name)))
-            except StoreError as error:
+            except (StoreError, StoreRefuses) as error:
                 told = f"the study {name}: {error}"
                 if told not in self._named:
                     log.warning("Skipped %s", told)
@@ -159,11 +159,14 @@ class ResultsStore:
         return load_study(self.location, name)
 
     def state(self, study: str) -> StudyState:
-        """Return whether the study's driver is running, was cut off, or has recorded the end."""
+        """Return whether the study's driver is running, was cut off, or has recorded the end.
+
+        A driver of another machine is judged by both clocks: do not change a study because of the answer.
+        """
         heartbeat = read_heartbeat(self.location, study)
         if heartbeat is not None and heartbeat.state == "ended":
             return "ended"
-        return "running" if driver_alive(heartbeat, self._now()) else "interrupted"
+        return "running" if seems_alive(heartbeat, self._now()) else "interrupted"
 
     def trials(self, *studies: str) -> pa.Table:
         """Return one row for each (trial, seed), in their order: its highest attempt; first column ``study``.
