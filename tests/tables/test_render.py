@@ -16,7 +16,7 @@ from contrasweep.search_spaces.tables import Claim, Scale, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.document import main, write_document
-from contrasweep.tuning.tables.figure import draw_table
+from contrasweep.tuning.tables.figure import draw_table, has_figure
 from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
@@ -352,6 +352,12 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
         draw_table(as_printed({}), tmp_path / "figure.png")
     with pytest.raises(InputError, match="nothing of table cclk-t8"):
         draw_table(TableResults(load_table("cclk-t8"), "paper", False, 3), tmp_path / "figure.png")
+    # The columns of this form are checkpoints, not numbers of clusters.
+    values = tuple(RunValue("cl-infonce-kmeans", "e550_linear", seed, 33.0) for seed in (1, 2, 3))
+    checkpoints = TableResults(load_table("cl-infonce-t4"), "quick", False, 3, values)
+    assert not has_figure(checkpoints)
+    with pytest.raises(InputError, match="at a value of number of clusters K"):
+        draw_table(checkpoints, tmp_path / "figure.png")
 
 
 def test_a_folder_without_results_is_refused_by_the_command(

@@ -28,12 +28,20 @@ MOST_TICKS = 8
 """With more swept values than this, matplotlib chooses the ticks."""
 
 
+def has_figure(results: TableResults) -> bool:
+    """Return whether a table sweeps a parameter and something was measured at a value of it."""
+    run = results.table.run
+    if run.axis is None or not results.values:
+        return False
+    return run.information is not None or bool(_panels(results))
+
+
 def draw_table(results: TableResults, path: Path) -> None:
     """Draw a table's figure into `path`, one panel for each column.
 
     Raises:
-        InputError: the table sweeps no parameter, nothing was measured, the ending is not that of a figure,
-            or matplotlib is not installed.
+        InputError: the table sweeps no parameter, nothing was measured at a value of it, the ending is not
+            that of a figure, or matplotlib is not installed.
     """
     check_figure(path)
     table = results.table
@@ -44,7 +52,10 @@ def draw_table(results: TableResults, path: Path) -> None:
         return
     panels = _panels(results)
     if not panels:
-        raise InputError(f"nothing of table {table.id} was measured yet: there is nothing to draw")
+        swept = table.run.axis.x
+        raise InputError(
+            f"nothing of table {table.id} was measured at a value of {swept}: there is nothing to draw"
+        )
     from matplotlib.figure import Figure
 
     rows = _rows(results, panels)
@@ -80,15 +91,22 @@ def _rows(results: TableResults, panels: Mapping[str, Sequence[Compared]]) -> li
 
 
 def _panels(results: TableResults) -> dict[str, list[Compared]]:
-    """Return the measured cells by panel: a panel for each column, or one where columns are places."""
-    columns = results.table.run.columns
+    """Return the cells by panel: a panel for each column, or one where columns are places.
+
+    A panel in which nothing was measured at a value of the swept parameter is left out.
+    """
+    columns, place = results.table.run.columns, results.table.run.place
     cells: dict[str, list[Compared]] = {}
     for cell in compare(results):
         run = columns.get(cell.column)
         if run is not None:
             panel = _panel(results, cell) if run.x is None else score_in_words(run.metric)
             cells.setdefault(panel, []).append(cell)
-    return {name: own for name, own in cells.items() if any(cell.ours for cell in own)}
+    return {
+        name: own
+        for name, own in cells.items()
+        if any(cell.ours and place(cell.row, cell.column) is not None for cell in own)
+    }
 
 
 def _panel(results: TableResults, cell: Compared) -> str:

@@ -12,7 +12,7 @@ from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
 from contrasweep.tuning.durations import in_one_unit
 from contrasweep.tuning.files import write_whole
-from contrasweep.tuning.tables.figure import draw_table
+from contrasweep.tuning.tables.figure import draw_table, has_figure
 from contrasweep.tuning.tables.forest_plot import draw_forest, forest
 from contrasweep.tuning.tables.outdated import changed_settings, with_new_rows
 from contrasweep.tuning.tables.plan import what_it_takes
@@ -90,7 +90,7 @@ def _section(judged: JudgedForm, folder: Path, notes: Path) -> str:
         figure = folder / FIGURES / f"{results.name}.forest.png"
         draw_forest(results, figure)
         shown.append(f"![Forest plot of {title(results)}]({FIGURES}/{figure.name})")
-    if results.table.run.axis is not None and results.values:
+    if has_figure(results):
         figure = folder / FIGURES / f"{results.name}.png"
         draw_table(results, figure)
         shown.append(f"![{title(results)}]({FIGURES}/{figure.name})")
