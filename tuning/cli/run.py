@@ -149,7 +149,8 @@ def _say_budgets(studies: list[str], results: str) -> None:
     from contrasweep.tuning.store import ResultsStore, study_names
 
     store = ResultsStore(results)
-    searched = [store.study(name) for name in studies if name in study_names(store.location)]
+    there = study_names(store.location)
+    searched = [store.study(name) for name in studies if name in there]
     if len(searched) > 1:
         remark(budget_line(searched))
 

@@ -12,7 +12,7 @@ from contrasweep.tuning.cli.columns import Note, Row, text
 from contrasweep.tuning.cli.completion import complete_metrics, complete_studies
 from contrasweep.tuning.cli.options import AsJson, Results, Where
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
-from contrasweep.tuning.errors import InputError, unknown_name
+from contrasweep.tuning.errors import unknown_name
 from contrasweep.tuning.experiment.statuses import OPEN
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.methods.metrics import is_minimised
@@ -179,15 +179,14 @@ def best(
     Example: contrasweep best my-study --where 'colour_mse>=2000' -o best.yaml
     """
     from contrasweep.tuning.planning.best_config import best_yaml
-    from contrasweep.tuning.results.selection import StoredSearch
+    from contrasweep.tuning.results.selection import StoredSearch, refuse_beside_trial
     from contrasweep.tuning.store import ResultsStore
 
     if output is not None:
         check_file(output, "-o")
-    if trial is not None and (top is not None or where):
-        raise InputError(f"--trial {trial} names the trial: leave out {'--where' if where else '--top'}")
+    refuse_beside_trial(trial, top is not None, where or ())
     search = StoredSearch(ResultsStore(results), study)
-    selected = search.best(top, where or ()) if trial is None else [search.trial(trial)]
+    selected = search.select(top, where or (), trial)
     record = search.record
     if output is not None:
         write_whole(output, best_yaml(selected[0], record.versions))

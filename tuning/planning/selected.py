@@ -8,7 +8,7 @@ from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.best_config import BestConfig, load_best, read_mapping
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins
 from contrasweep.tuning.results.commands import YAML, results_folder
-from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch
+from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch, refuse_beside_trial
 from contrasweep.tuning.store import ResultsStore
 
 Selected = BestConfig | SelectedTrial
@@ -29,13 +29,12 @@ def check_source(
         StoreError: there is no such study.
     """
     check_count("--top", top)
-    others = "--top" if top > 1 else "--where" if where else ""
-    if trial is not None and others:
-        raise InputError(f"--trial {trial} names the trial: leave out {others}")
+    refuse_beside_trial(trial, top > 1, where)
+    of_study = "--top" if top > 1 else "--where" if where else "" if trial is None else "--trial"
     if not _is_file(source):
         ResultsStore(results_folder(results)).study(str(source))
-    elif others or trial is not None:
-        raise InputError(f"{others or '--trial'} goes with a study; {source} holds one configuration")
+    elif of_study:
+        raise InputError(f"{of_study} goes with a study; {source} holds one configuration")
     else:
         read_mapping(Path(source))
 
@@ -68,10 +67,9 @@ def selected_of(
     folder = results_folder(results)
     if _is_file(source):
         return [load_best(Path(source), data_root, folder)]
-    store, study = ResultsStore(folder), str(source)
-    refuse_absent_plugins(store.study(study))
-    searched = StoredSearch(store, study)
-    return searched.best(top, where) if trial is None else [searched.trial(trial)]
+    search = StoredSearch(ResultsStore(folder), str(source))
+    refuse_absent_plugins(search.record)
+    return search.select(top, where, trial)
 
 
 def _is_file(source: str | Path) -> bool:

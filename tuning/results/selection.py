@@ -140,6 +140,10 @@ class StoredSearch:
             for one in found.ranked[: (len(found.front) or 1) if top is None else top]
         )
 
+    def select(self, top: int | None, where: Sequence[str], trial: int | None) -> SelectedTrials:
+        """Return the best trials, or the one that is asked for by its number; errors as of these two."""
+        return self.best(top, where) if trial is None else SelectedTrials([self.trial(trial)])
+
     def trial(self, number: int) -> SelectedTrial:
         """Return a completed trial by its number, such as one that ties with the best.
 
@@ -195,6 +199,12 @@ class StoredSearch:
         state = self.store.state(self.name)
         hint = resume_hint(self.record.method, self.name, self.store.location.uri, state)
         return f"{told}, so there is no best one" + (f". {hint}" if hint else "")
+
+
+def refuse_beside_trial(trial: int | None, top_given: bool, where: Sequence[str]) -> None:
+    """Raise InputError where a trial is named and the best ones are asked for, too."""
+    if trial is not None and (top_given or where):
+        raise InputError(f"--trial {trial} names the trial: leave out {'--where' if where else '--top'}")
 
 
 def best_trials(
