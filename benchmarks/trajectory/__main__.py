@@ -75,16 +75,21 @@ class Run:
         return found
 
 
-def go_on(run: Run, data: Prepared, test: Any, at: Sequence[int]) -> None:
-    """Train a run to its end, from its kept state, and keep its scores at some epochs and at the last one."""
+def go_on(run: Run, data: Prepared, test: Any, at: Sequence[int], until: int | None = None) -> None:
+    """Train a run to its end or to an epoch, from its kept state, and keep its scores at some epochs.
+
+    Its state stays when the run stops before its end, so that a later call can go on.
+    """
     rows = run.rows()
-    if rows and rows[-1]["epoch"] == run.experiment.epochs:
+    end = min(until or run.experiment.epochs, run.experiment.epochs)
+    if rows and rows[-1]["epoch"] >= end:
         return
     seconds = rows[-1]["seconds"] if rows else 0.0
     resume = run.state if run.state.exists() else None
     begun = time.perf_counter()
     for record in pretrain(run.experiment, resume, data=data):
-        if record.epoch in at or record.finished:
+        last = record.epoch >= end
+        if record.epoch in at or last:
             scores = _scores(record, run.experiment, data, test)
             spent = seconds + time.perf_counter() - begun
             rows = [row for row in rows if row["epoch"] < record.epoch]
@@ -92,8 +97,10 @@ def go_on(run: Run, data: Prepared, test: Any, at: Sequence[int]) -> None:
             with written_whole(run.scores) as file:
                 parquet.write_table(pa.Table.from_pylist(rows), file)
             logging.info("%s, epoch %d: %s", run.name, record.epoch, scores)
-        if record.epoch % SAVED_EVERY == 0:
+        if record.epoch % SAVED_EVERY == 0 or last:
             write_whole(run.state, record.checkpoint())
+        if last and not record.finished:
+            return
     run.state.unlink(missing_ok=True)
 
 
@@ -127,6 +134,7 @@ def main() -> None:
     parser.add_argument("--scale", choices=SCALES, default="paper")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE")
     parser.add_argument("--at", type=int, nargs="*", default=[0])
+    parser.add_argument("--until", type=int, metavar="EPOCH", help="stop each run here; it can go on later")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--device", default=AUTO, help="auto (a GPU if there is one), cpu or cuda")
@@ -140,7 +148,7 @@ def main() -> None:
         if name not in prepared:
             data = prepare_data(run.experiment, None, torch.device(device_for(given.device)))
             prepared[name] = data, data.test_data(load_test(name))
-        go_on(run, *prepared[name], given.at)
+        go_on(run, *prepared[name], given.at, given.until)
 
 
 if __name__ == "__main__":
