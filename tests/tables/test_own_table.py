@@ -102,11 +102,14 @@ def test_the_claims_of_a_figure_that_shows_rows_of_a_table_keep_their_verdicts(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, results in STORED.items() if any(v.read_in for v in judge_all(results))]
+    "name",
+    [n for n, results in STORED.items() if any(c.repeats for c in results.table.run.columns.values())],
 )
 def test_claims_on_columns_that_repeat_others_keep_their_verdicts(name: str, tmp_path: Path) -> None:
     results = STORED[name]
     expected = [verdict for verdict in judged(results) if verdict.read_in]
+    if not expected:
+        pytest.skip("no claim reads a column that repeats another")
     repeats = {key: column.repeats for key, column in results.table.run.columns.items() if column.repeats}
     values = tuple(
         replace(value, column=repeats[value.column]) for value in results.values if value.column in repeats
