@@ -33,8 +33,9 @@ from contrasweep.models.label_free import (
 )
 from contrasweep.models.momentum import KeyQueue, MemoryBank, MomentumCopy, rising_momentum
 from contrasweep.models.probes.knn import KNNProbe, choose_knn, fit_knn
-from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic, fit_ridge, one_hot
+from contrasweep.models.probes.linear import LinearProbe, NonFiniteFeatures, fit_logistic
 from contrasweep.models.probes.minibatch import PROBE_RECIPES, ProbeRecipe, fit_minibatch, probe_recipe
+from contrasweep.models.probes.ridge import choose_ridge, fit_ridge, one_hot
 from contrasweep.models.scores import (
     MacroAUC,
     accuracy,
@@ -79,6 +80,7 @@ __all__ = [
     "check_images",
     "check_two_sizes",
     "choose_knn",
+    "choose_ridge",
     "direction_std",
     "encoder_bytes",
     "feature_std",

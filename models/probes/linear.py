@@ -1,4 +1,4 @@
-"""Linear probes: ridge and logistic regression, solved to the optimum, and the steps that all fits share."""
+"""Logistic regression, solved to the optimum, and the steps that all fits of linear probes share."""
 
 from dataclasses import dataclass
 
@@ -25,37 +25,6 @@ class LinearProbe:
         return features.to(self.weight.dtype) @ self.weight + self.bias
 
 
-def fit_ridge(
-    features: Tensor, targets: Tensor, *, penalty: float = 1e-6, standardise: bool = True
-) -> LinearProbe:
-    """Least squares with a penalty, solved exactly, for `features` `(N, D)` and `targets` `(N, T)`.
-
-    Minimises `mean over N of sum_T (prediction - target)^2 + penalty * sum weight^2`; the bias is free of
-    penalty. `standardise` says whether the weights are those of the standardised features; else of the raw
-    ones.
-
-    Raises:
-        ValueError: no sample, shapes that do not match, or features that are not finite.
-    """
-    features = features.detach()
-    require_samples(features, targets.shape[0])
-    inputs, shift, scale = standardised(features.double())
-    wanted = targets.double()
-    mean = wanted.mean(dim=0)
-    gram = inputs.T @ inputs / inputs.shape[0]
-    # The small constant keeps dead and duplicated features solvable; at 1e-9 of unit variance it moves
-    # nothing.
-    gram.diagonal().add_(_weight_penalties(penalty, scale, standardise) + 1e-9)
-    weight = torch.linalg.solve(gram, inputs.T @ (wanted - mean) / inputs.shape[0])
-    probe = on_raw_features(weight, mean, shift, scale)
-    return LinearProbe(probe.weight.to(features.dtype), probe.bias.to(features.dtype))
-
-
-def one_hot(labels: Tensor, classes: int) -> Tensor:
-    """Return `labels` `(N,)` as float32 `(N, classes)`: the targets of a ridge classifier."""
-    return F.one_hot(labels, classes).float()
-
-
 def fit_logistic(
     features: Tensor,
     labels: Tensor,
@@ -68,8 +37,8 @@ def fit_logistic(
     """Multinomial logistic regression by L-BFGS with a strong-Wolfe line search; outputs `(N, classes)`.
 
     Minimises `mean cross-entropy + penalty * sum weight^2` in at most `max_steps` iterations, for `features`
-    `(N, D)` and `labels` `(N,)`, integers in `[0, classes)`. The penalty is as in `fit_ridge`. Half-precision
-    features are fitted in float32. No gradient flows to the features.
+    `(N, D)` and `labels` `(N,)`, integers in `[0, classes)`. The penalty is as in `ridge.fit_ridge`.
+    Half-precision features are fitted in float32. No gradient flows to the features.
 
     Source: the linear evaluation of CCL-K (L-BFGS, 500 steps, penalty 1e-6 on raw weights).
 
@@ -93,7 +62,7 @@ def _logistic(
     features: Tensor, labels: Tensor, classes: int, penalty: float, max_steps: int, standardise: bool
 ) -> LinearProbe:
     inputs, shift, scale = standardised(features)
-    basis, penalties = _principal_basis(inputs, _weight_penalties(penalty, scale, standardise))
+    basis, penalties = _principal_basis(inputs, weight_penalties(penalty, scale, standardise))
     inputs = inputs @ basis
     weight = inputs.new_zeros((inputs.shape[1], classes), requires_grad=True)
     bias = inputs.new_zeros(classes, requires_grad=True)
@@ -162,7 +131,7 @@ def standardised(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return (features - shift) / scale, shift, scale
 
 
-def _weight_penalties(penalty: float, scale: Tensor, standardise: bool) -> Tensor:
+def weight_penalties(penalty: float, scale: Tensor, standardise: bool) -> Tensor:
     """Return the penalty on each standardised weight `(D,)`; a raw weight is that weight over the scale."""
     return torch.full_like(scale, penalty) if standardise else penalty / scale.square()
 

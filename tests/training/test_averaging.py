@@ -66,7 +66,7 @@ def test_what_is_scored_and_kept_is_the_average(experiment: Make, data: Prepared
     assert not torch.equal(shown["encoder.body.0.weight"], trained["encoder.body.0.weight"])
     held = averaged._run.average.state_dict()
     assert all(torch.equal(value, trained[name]) for name, value in held.items())
-    assert averaged.metrics["val.ridge_accuracy"] != plain.metrics["val.ridge_accuracy"]
+    assert averaged.metrics["val.ridge_colour_mse"] != plain.metrics["val.ridge_colour_mse"]
 
 
 def test_an_average_with_a_small_decay_is_nearly_the_weights(experiment: Make, data: PreparedData) -> None:

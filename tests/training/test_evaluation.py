@@ -14,10 +14,10 @@ from contrasweep.models import (
     NonFiniteFeatures,
     accuracy,
     choose_knn,
+    choose_ridge,
     fit_knn,
     fit_logistic,
     fit_minibatch,
-    fit_ridge,
     mean_squared_error,
     one_hot,
 )
@@ -72,12 +72,12 @@ def test_scores_are_those_of_probes_fitted_on_train_and_read_on_held_out(
     assert held_out.condition is not None
     seen = objective.features(train.images.float() / 255)
     unseen = objective.features(held_out.images.float() / 255)
-    options = {"penalty": 0.01, "standardise": standardise}
+    least = {"least": 0.01, "standardise": standardise}
     if classifier == "ridge":
-        probe = fit_ridge(seen, one_hot(train.labels, 10), **options)  # type: ignore[arg-type]
+        probe = choose_ridge(seen, one_hot(train.labels, 10), **least)  # type: ignore[arg-type]
     else:
-        probe = fit_logistic(seen, train.labels, 10, max_steps=20, **options)  # type: ignore[arg-type]
-    colour = fit_ridge(seen, train.condition, **options)  # type: ignore[arg-type]
+        probe = fit_logistic(seen, train.labels, 10, max_steps=20, penalty=0.01, standardise=standardise)
+    colour = choose_ridge(seen, train.condition, **least)  # type: ignore[arg-type]
     scores = probe_scores(objective, train, held_out, data.spec, e.probes, classifier)  # type: ignore[arg-type]
     assert scores["accuracy"] == accuracy(probe, unseen, held_out.labels)
     expected = mean_squared_error(colour, unseen, held_out.condition)

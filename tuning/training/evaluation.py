@@ -33,10 +33,10 @@ from contrasweep.data import (
 from contrasweep.models import (
     PROBE_RECIPES,
     choose_knn,
+    choose_ridge,
     fit_knn,
     fit_logistic,
     fit_minibatch,
-    fit_ridge,
     group_balanced_accuracy,
     mean_squared_error,
     one_hot,
@@ -295,8 +295,8 @@ def read_probe(
     scores = label_scores(spec.measures(test=test), outputs, held_out.images, settings.threshold)
     colours, of_held_out = train.images.condition, held_out.images.condition
     if spec.has_colour and colours is not None and of_held_out is not None:
-        colour = fit_ridge(
-            train.features, colours, penalty=settings.penalty, standardise=settings.standardise
+        colour = choose_ridge(
+            train.features, colours, least=settings.penalty, standardise=settings.standardise
         )
         scores["colour_mse"] = mean_squared_error(colour, held_out.features, of_held_out)
     return Reading(outputs, scores)
@@ -353,7 +353,7 @@ def _fit_classifier(
         return fit_minibatch(features, labels, classes, probe_recipe(name), torch_generator("probe", name))
     assert isinstance(features, Tensor), "checked by ProbeSettings"
     if name == RIDGE:
-        return fit_ridge(features, one_hot(labels, classes), penalty=penalty, standardise=standardise)
+        return choose_ridge(features, one_hot(labels, classes), least=penalty, standardise=standardise)
     if name == "logistic":
         steps = settings.max_steps
         return fit_logistic(
