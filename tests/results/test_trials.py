@@ -17,6 +17,8 @@ from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
 from contrasweep.tuning.store import StudyRecord, save_study
+from contrasweep.tuning.trials.seeds import mean_report
+from contrasweep.tuning.trials.trial import TrialReport
 from tests.studies import STUDY, PlannedStudy, Run, small_plan
 
 
@@ -108,6 +110,22 @@ def test_errors_that_differ_in_numbers_and_values_are_one_kind() -> None:
     traced = "Traceback\n  line 12\nKeyError: 'a'"
     assert kinds_of_errors([traced, traced.replace("12", "40"), "  "]) == [(2, traced)]
     assert kinds_of_errors([]) == []
+
+
+def test_the_mean_of_an_epoch_is_to_the_last_bit_what_the_sweep_reported(tmp_path: Path) -> None:
+    """Sums in another order would make and break ties, and a resumed search would propose something else."""
+    study = PlannedStudy(small_plan(tmp_path / "results"))
+    scores = [[k / 144 for k in ks] for ks in ((1, 24, 100), (1, 39, 100), (1, 78, 100), (1, 87, 100))]
+    for trial, of_seeds in enumerate(scores):
+        for seed, score in enumerate(of_seeds):
+            study.write(Run(trial, seed, curve={0: {"val.ridge_accuracy": score}}, status="interrupted"))
+    curves = epoch_means(study.store.epochs(STUDY), study.record.with_search(seeds=3), "val.ridge_accuracy")
+    live = [
+        mean_report([TrialReport(0, {"score": one}, 0.0) for one in of_seeds]).metrics["score"]
+        for of_seeds in scores
+    ]
+    assert [curves[trial].after(-1)[0] for trial in range(len(scores))] == live
+    assert any(sum(of_seeds) / 3 != one for of_seeds, one in zip(scores, live, strict=True))
 
 
 def test_a_mean_needs_every_seed(tmp_path: Path) -> None:

@@ -77,10 +77,10 @@ def test_trials_that_break_a_condition_stand_below_those_that_keep_it() -> None:
         0,
         5,
         4,
-        3,
         1,
         2,
-    ]
+        3,
+    ], "the failed trial is last"
 
 
 def test_the_process_sees_on_which_side_of_the_bound_a_trial_is() -> None:

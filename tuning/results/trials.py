@@ -3,6 +3,8 @@
 Only this module decides a trial's score, and its encoder's score before training.
 """
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,9 +100,11 @@ def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int,
         return {}
     score = column.to_numpy().astype(np.float64)[given]
     keys, group = np.unique(np.stack([trial[given], epoch[given]], axis=1), axis=0, return_inverse=True)
-    counts = np.bincount(group.reshape(-1))
-    means = np.bincount(group.reshape(-1), weights=score) / counts
-    keys, means = keys[counts == record.seeds], means[counts == record.seeds]
+    whole = np.bincount(group.reshape(-1)) == record.seeds
+    in_order = np.argsort(group.reshape(-1), kind="stable")
+    of_whole = score[in_order][whole[group.reshape(-1)][in_order]].reshape(-1, record.seeds)
+    means = of_whole[:, 0] if record.seeds == 1 else _means(of_whole)
+    keys = keys[whole]
     starts = np.flatnonzero(np.diff(keys[:, 0])) + 1
     parts = zip(np.split(keys, starts), np.split(means, starts), strict=True)
     return {
@@ -108,6 +112,16 @@ def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int,
         for key, scores in parts
         if len(key)
     }
+
+
+def _means(scores: Floats) -> Floats:
+    """Return the mean of each row, to the last bit what a sweep reports for its seeds.
+
+    So a resumed search finds the ties of one that was never stopped.
+    """
+    finite = np.isfinite(scores).all(axis=1).tolist()
+    rows = zip(scores.tolist(), finite, strict=True)
+    return np.array([statistics.fmean(row) if usable else math.nan for row, usable in rows])
 
 
 def merit_of(one: TrialOutcome, metric: str) -> float | None:

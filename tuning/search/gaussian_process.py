@@ -12,6 +12,7 @@ from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.search.failures import with_failures
 from contrasweep.tuning.search.mirror import quiet_optuna
 from contrasweep.tuning.search.sampler import Draw, Sampler, scale_of, standing, varied
 from contrasweep.tuning.search.tpe import random_start, tpe
@@ -25,10 +26,10 @@ class GaussianProcess(BaseSampler):
     """A Gaussian process over all parameters, also those that not every trial has.
 
     It learns from the ranks of trials (as normal scores), not from their values. A collapsed trial would
-    stretch the scale on which good trials differ. A stopped trial ranks below the finished ones, while
-    Optuna's process would ignore it. For a trial without some parameter, the process gets `COPIES` copies
-    with values across the range, all with the same score. Values for parameters that a proposal switches off
-    are not used. `rest` draws the first `startup` trials.
+    stretch the scale on which good trials differ. A stopped trial ranks below the finished ones, and a failed
+    one below all others, while Optuna's process would ignore both. For a trial without some parameter, the
+    process gets `COPIES` copies with values across the range, all with the same score. Values for parameters
+    that a proposal switches off are not used. `rest` draws the first `startup` trials.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class GaussianProcess(BaseSampler):
             return self._rest.sample_relative(study, trial, search_space)
         if not search_space:
             return {}
+        study = with_failures(study)
         storage = optuna.storages.InMemoryStorage()
         with quiet_optuna():
             held = storage.create_new_study(study.directions, study.study_name)

@@ -1,6 +1,7 @@
 """Samplers: how one draws, all of them by name, and what turns their draws into whole configurations."""
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -47,9 +48,10 @@ def standing(trial: FrozenTrial, objective: int | None = None) -> tuple[int, int
 def constrained_standing(trial: FrozenTrial) -> tuple[float, tuple[int, int, float]]:
     """Return the key of `standing` with the conditions before it: trials that break none come first.
 
-    The others follow by the sum of what they break them by.
+    The others follow by the sum of what they break them by, and failed trials come last.
     """
-    return broken_by(trial.constraints.values()), standing(trial)
+    failed = trial.state is TrialState.FAIL
+    return math.inf if failed else broken_by(trial.constraints.values()), standing(trial)
 
 
 def keeps(violations: Mapping[str, float]) -> bool:

@@ -79,8 +79,9 @@ class SearchStudy:
 
     In Optuna, a finished trial is COMPLETE. A trial that was stopped early is PRUNED, with its intermediate
     values. A trial that broke, or with a value that is missing, NaN or infinite, is FAIL. TPE ranks every
-    PRUNED trial below every COMPLETE one, so values of different fidelity are never mixed. A report on a
-    finished trial is ignored, with a warning in the log: the first outcome stands.
+    PRUNED trial below every COMPLETE one, so values of different fidelity are never mixed, and every FAIL
+    below both (see `search.failures`). A report on a finished trial is ignored, with a warning in the log:
+    the first outcome stands.
 
     A trial may come with violations of conditions, by name: how far it breaks each, above 0 where it does.
     They are Optuna's constraints: samplers look for the best trial among those that break none.
