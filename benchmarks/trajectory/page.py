@@ -54,11 +54,14 @@ def kept(folders: Sequence[Path]) -> list[Row]:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Return the tables of the page as Markdown, by name."""
-    return {"epochs": _by_epoch(rows), "rates": _by_rate(rows)}
-
-
-def _by_epoch(rows: Sequence[Row]) -> str:
     whole = [one for one in rows if one["epochs"] == WHOLE]
+    seeds = sorted({one["seed"] for one in whole})
+    by_epoch = {f"seed-{seed}": _by_epoch([one for one in whole if one["seed"] == seed]) for seed in seeds}
+    return {**by_epoch, "rates": _by_rate(rows)}
+
+
+def _by_epoch(whole: Sequence[Row]) -> str:
+    """Return the scores of one seed: a mean over seeds would jump where only some of them were run on."""
     there = [name for name in NAMES if any(one["row"] == name for one in whole)]
     lines = []
     for epoch in sorted({one["epoch"] for one in whole}):
@@ -125,12 +128,13 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def _draw_runs(axes: Any, rows: Sequence[Row], score: str, factor: float, colour: str) -> None:
-    """Draw the runs of a method, one for each seed."""
+    """Draw the runs of a method, one for each seed; the first one strongest."""
     for number, seed in enumerate(sorted({one["seed"] for one in rows})):
         run = [one for one in rows if one["seed"] == seed]
-        label = None if number else f"{NAMES[run[0]['row']]} (dashed: printed)"
+        label = None if number else f"{NAMES[run[0]['row']]} (pale: another seed; dashed: printed)"
+        look = {"color": colour, "linewidth": 1.6, "alpha": 0.45 if number else 1.0}
         values = [factor * one[score] for one in run]
-        axes.plot([one["epoch"] for one in run], values, ".-", color=colour, linewidth=1.6, label=label)
+        axes.plot([one["epoch"] for one in run], values, ".-", label=label, **look)
 
 
 def main() -> None:

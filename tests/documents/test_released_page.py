@@ -29,13 +29,17 @@ def test_the_page_is_what_the_scores_say() -> None:
     assert text == filled(text, page.tables(page.kept([]))), "python -m benchmarks.trajectory.page fills it"
 
 
-def test_runs_of_several_seeds_are_averaged_and_counted() -> None:
-    rows = [row(0), row(5), row(5, seed=2, accuracy=0.885, colour_mse=12.0), row(5, epochs=5)]
-    by_epoch, by_rate = page.tables(rows).values()
-    assert "| 0 | 87.5 / 1,234 |" in by_epoch
-    assert "| 5 | 88.0 / 623.2 (n = 2) |" in by_epoch
-    assert "| printed | 84.1±1.8 / 48.8±4.5 |" in by_epoch
-    assert "| 0.001 | 87.5 / 1,234 |" in by_rate
+def test_each_seed_has_a_table_of_its_epochs_and_rates_are_averaged_over_seeds() -> None:
+    other = {"seed": 2, "accuracy": 0.885, "colour_mse": 12.0}
+    rows = [row(0), row(5), row(5, **other), row(5, epochs=5), row(5, epochs=5, **other)]
+    found = page.tables(rows)
+    assert list(found) == ["seed-1", "seed-2", "rates"]
+    assert "| 0 | 87.5 / 1,234 |" in found["seed-1"]
+    assert "| 5 | 87.5 / 1,234 |" in found["seed-1"]
+    assert "| 0 |" not in found["seed-2"]
+    assert "| 5 | 88.5 / 12.0 |" in found["seed-2"]
+    assert "| printed | 84.1±1.8 / 48.8±4.5 |" in found["seed-1"]
+    assert "| 0.001 | 88.0 / 623.2 (n = 2) |" in found["rates"]
 
 
 def test_later_scores_of_a_run_take_the_place_of_older_ones(
