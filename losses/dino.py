@@ -27,7 +27,7 @@ class DINO(Loss):
 
     @full_precision
     def terms(self, student: Tensor, teacher: Tensor, centre: Tensor) -> LossTerms:
-        """V(V + L - 1)B valid terms.
+        """V(V + L - 1)B valid terms, pair by pair: those of the B images of a pair stand together.
 
         Args:
             student: outputs `(V + L, B, K)`, those of the views first, V + L >= 2.

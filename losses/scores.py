@@ -95,7 +95,7 @@ def crop_cross_entropies(logits: Tensor, targets: Sequence[Tensor]) -> Tensor:
     """Cross-entropies of crop a's softmax with the targets of view b, for every ordered pair a != b.
 
     `logits` (V + L, B, K), those of the views first; `targets`, V of (B, K), with rows that sum to 1. The
-    result is (V (V + L - 1) B,).
+    result is (V (V + L - 1) B,), pair by pair.
     """
     # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected logit. An index in the
     # loop would cost a gradient of the size of all crops for every pair.
