@@ -1,30 +1,15 @@
 """The losses of many crops: the memory of a backward pass does not grow with the number of pairs."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from contrasweep.losses import DINO, SwAV
+from tests.made_tensors import MadeTensors
 
 V, B, K = 2, 3, 5
-
-
-class _Sizes(TorchDispatchMode):
-    """Notes the number of entries of every tensor that an operation returns."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[int] = []
-
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        returned = operation(*args, **(kwargs or {}))
-        if isinstance(returned, Tensor):
-            self.found.append(returned.numel())
-        return returned
 
 
 def _dino(local: int) -> Tensor:
@@ -44,9 +29,9 @@ def test_as_few_gradients_of_all_crops_are_made_for_many_pairs_as_for_few(
     loss: Callable[[int], Tensor],
 ) -> None:
     def whole(local: int) -> int:
-        value, sizes = loss(local), _Sizes()
-        with sizes:
+        value = loss(local)
+        with MadeTensors() as made:
             value.backward()
-        return sizes.found.count((V + local) * B * K)
+        return made.entries.count((V + local) * B * K)
 
     assert 0 < whole(8) == whole(1)
