@@ -7,7 +7,7 @@ https://arxiv.org/abs/2104.14294, Eq. 1-4. Shapes: V views, L local crops, B ima
 import torch
 from torch import Tensor
 
-from contrasweep.losses.scores import full_precision, logsumexp
+from contrasweep.losses.scores import crop_cross_entropies, full_precision
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Positive, require_views
 
@@ -27,7 +27,7 @@ class DINO(Loss):
 
     @full_precision
     def terms(self, student: Tensor, teacher: Tensor, centre: Tensor) -> LossTerms:
-        """V(V + L - 1)B valid terms.
+        """V(V + L - 1)B valid terms, pair by pair: those of the B images of a pair stand together.
 
         Args:
             student: outputs `(V + L, B, K)`, those of the views first, V + L >= 2.
@@ -45,10 +45,7 @@ class DINO(Loss):
             raise ValueError(f"centre must be ({student.shape[2]},), got {tuple(centre.shape)}")
         targets = ((teacher.detach() - centre) / self.teacher_temperature).softmax(2)
         logits = student / self.temperature
-        # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected logit.
-        totals = logsumexp(logits)
-        pairs = ((a, b) for a in range(len(student)) for b in range(len(teacher)) if a != b)
-        return LossTerms.all_valid(torch.cat([totals[a] - (targets[b] * logits[a]).sum(1) for a, b in pairs]))
+        return LossTerms.all_valid(crop_cross_entropies(logits, targets.unbind(0)))
 
 
 @torch.no_grad()

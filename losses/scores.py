@@ -7,7 +7,7 @@ over nothing), and they are several times faster on a CPU, where masked fills, l
 number at a time. They are differentiable once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -89,6 +89,19 @@ def logsumexp(scores: Tensor, dim: int = -1) -> Tensor:
     """`log sum exp` over `dim`; over nothing but -inf it is -inf with a zero gradient."""
     result: Tensor = _LogSumExp.apply(scores, dim)
     return result
+
+
+def crop_cross_entropies(logits: Tensor, targets: Sequence[Tensor]) -> Tensor:
+    """Cross-entropies of crop a's softmax with the targets of view b, for every ordered pair a != b.
+
+    `logits` (V + L, B, K), those of the views first; `targets`, V of (B, K), with rows that sum to 1. The
+    result is (V (V + L - 1) B,), pair by pair.
+    """
+    # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected logit. An index in the
+    # loop would cost a gradient of the size of all crops for every pair.
+    totals, crops = logsumexp(logits).unbind(0), logits.unbind(0)
+    pairs = ((a, b) for a in range(len(crops)) for b in range(len(targets)) if a != b)
+    return torch.cat([totals[a] - (targets[b] * crops[a]).sum(1) for a, b in pairs])
 
 
 def softplus(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.scores import full_precision, logsumexp, normalised
+from contrasweep.losses.scores import crop_cross_entropies, full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Count, Positive, checked, require_views
 from contrasweep.rules import Number
@@ -82,11 +82,7 @@ class SwAV(Loss):
         crops = views if local is None else torch.cat([views, local])
         scores = normalised(crops) @ normalised(self.prototypes.to(views.dtype)).T
         targets = self._assignments(scores[: len(views)], queue)
-        # The targets sum to 1, so the cross-entropy is the logsumexp minus the expected score.
-        logits = scores / self.temperature
-        totals = logsumexp(logits)
-        pairs = ((a, b) for a in range(len(crops)) for b in range(len(views)) if a != b)
-        return LossTerms.all_valid(torch.cat([totals[a] - (targets[b] * logits[a]).sum(1) for a, b in pairs]))
+        return LossTerms.all_valid(crop_cross_entropies(scores / self.temperature, targets))
 
     @torch.no_grad()
     def _assignments(self, scores: Tensor, queue: Tensor | None) -> list[Tensor]:

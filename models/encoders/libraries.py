@@ -110,22 +110,27 @@ def _of_timm(model: str, channels: int, image_size: int) -> nn.Module:
     import timm
 
     options = timm_options(model, channels, image_size)
+    if "dynamic_img_size" in _timm_parameters(model):
+        # Local crops are smaller than the views. For images of `image_size`, it does not change a bit.
+        options["dynamic_img_size"] = True
     network: nn.Module = timm.create_model(model, pretrained=False, num_classes=0, **options)
     return network
 
 
 def timm_options(model: str, channels: int, image_size: int) -> dict[str, Any]:
     """Return the options with which timm makes a network for such images, beside `num_classes=0`."""
-    return {"in_chans": channels, **({"img_size": image_size} if _takes_size(model) else {})}
+    # A network that takes it is built for one image size, as those with attention are.
+    sized = "img_size" in _timm_parameters(model)
+    return {"in_chans": channels, **({"img_size": image_size} if sized else {})}
 
 
 @cache
-def _takes_size(model: str) -> bool:
-    """Whether a network of timm is built for one image size, as those with attention are."""
+def _timm_parameters(model: str) -> frozenset[str]:
+    """Return the names of the options that the class of a network of timm takes."""
     import timm
 
     network = unfilled(lambda: timm.create_model(model, pretrained=False, num_classes=0))
-    return "img_size" in inspect.signature(type(network).__init__).parameters
+    return frozenset(inspect.signature(type(network).__init__).parameters)
 
 
 def _of_torchvision(model: str, channels: int, image_size: int) -> nn.Module:

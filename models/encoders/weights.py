@@ -5,6 +5,7 @@ as `state_dict`, prefixes such as `module.` or `encoder.`, and the classifier or
 encoder does not have.
 """
 
+import argparse
 import hashlib
 import io
 import json
@@ -23,12 +24,18 @@ from contrasweep.given_files import read_given
 from contrasweep.models.encoders.encoder import Encoder, Normalisation
 from contrasweep.names import few, few_quoted
 
-WRAPPERS = ("state_dict", "model_state_dict", "model", "network", "net", "module", "encoder", "backbone")
-"""The keys under which a checkpoint may hold the tensors, from the outside in."""
+WRAPPERS = (
+    *("state_dict", "model_state_dict", "model", "network", "net", "module", "encoder", "backbone"),
+    "teacher",
+)
+"""The keys under which a checkpoint may hold the tensors, from the outside in.
+
+Of the two networks of DINO, its authors evaluate the teacher.
+"""
 
 HEADS = (
     *("fc", "classifier", "classifiers", "head", "heads", "head_dist", "linear", "last_linear", "AuxLogits"),
-    *("aux1", "aux2", "projector", "projection_head", "predictor"),
+    *("aux1", "aux2", "projector", "projection_head", "predictor", "prototypes"),
 )
 """The modules of published networks that come after the features; their tensors are left out."""
 
@@ -71,7 +78,9 @@ def read_weights(path: str | Path) -> StoredWeights:
     if content[8:9] == b"{" and content[:2] != b"PK":
         return _of_safetensors(path, content, digest)
     try:
-        held = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        # Training scripts keep their options beside the weights, DINO's and SupCon's among them.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            held = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # on bytes of another origin, torch raises nearly everything
         raise ValueError(
             f"{path} is no safetensors file and no state dict of torch ({type(error).__name__}); "

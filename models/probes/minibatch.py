@@ -11,7 +11,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from contrasweep.models.probes.linear import (
     LinearProbe,
@@ -135,7 +134,7 @@ def fit_minibatch(
     weight = (_INITIAL_DEVIATION * start).to(inputs.device)
     bias = torch.zeros(classes, device=inputs.device)
     optimizer = _optimizer(recipe, [weight, bias])
-    targets = F.one_hot(labels.long(), classes).float()
+    targets = labels.long()
     for epoch in range(recipe.epochs):
         if epoch and not isinstance(features, Tensor):
             require_samples(given := features(epoch), labels.shape[0])
@@ -165,10 +164,15 @@ def _train_epoch(
     optimizer: torch.optim.Optimizer,
     batch_size: int,
 ) -> None:
-    """Train one pass over the samples in `order` `(N,)`; `weight` and `bias` change in place."""
+    """Train one pass over the samples in `order` `(N,)`; `weight` and `bias` change in place.
+
+    `targets` `(N,)` are the classes.
+    """
     for rows in torch.split(order, batch_size):
         batch = inputs[rows]
         # This is the gradient of the mean cross-entropy in its outputs; autograd would cost more.
-        error = (torch.addmm(bias, batch, weight).softmax(dim=1) - targets[rows]) / len(rows)
+        error = torch.addmm(bias, batch, weight).softmax(dim=1)
+        error[torch.arange(len(rows), device=rows.device), targets[rows]] -= 1
+        error /= len(rows)
         weight.grad, bias.grad = batch.T @ error, error.sum(dim=0)
         optimizer.step()

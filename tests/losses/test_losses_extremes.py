@@ -7,9 +7,9 @@ import pytest
 import torch
 from loss_cases import LOSS_CASES, LossCase, seeded_inputs, value_and_gradient
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from contrasweep import losses
+from tests.made_tensors import MadeTensors
 
 WITH_TEMPERATURE: dict[str, Callable[[float], nn.Module]] = {
     "infonce": losses.InfoNCE,
@@ -182,27 +182,6 @@ def test_large_batches_give_finite_gradients(loss: nn.Module, views: int, extra:
     assert gradient.norm() > 0
 
 
-class LargestTensor(TorchDispatchMode):
-    """Records the size of the largest tensor that any operation returns, forward and backward."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements = 0
-
-    def __torch_dispatch__(
-        self,
-        function: Any,
-        types: Any,
-        arguments: tuple[Any, ...] = (),
-        options: dict[str, Any] | None = None,
-    ) -> Any:
-        result = function(*arguments, **(options or {}))
-        for value in result if isinstance(result, (tuple, list)) else [result]:
-            if isinstance(value, Tensor):
-                self.elements = max(self.elements, value.untyped_storage().nbytes() // value.element_size())
-        return result
-
-
 @pytest.mark.parametrize(
     "case", [c for c in LOSS_CASES if c.name not in ("biasbal", "herocon-sup")], ids=lambda c: c.name
 )
@@ -211,10 +190,10 @@ def test_no_tensor_is_larger_than_anchors_squared(case: LossCase) -> None:
     B, D = 40, 5 if case.name.startswith(("herocon-unsup", "herocon-one", "swav", "decorr")) else 50
     inputs = seeded_inputs(case, B=B, D=D)
     anchors = B * (len(inputs["views"]) if "views" in inputs else 1)
-    with LargestTensor() as largest:
+    with MadeTensors() as made:
         value_and_gradient(case, inputs)
     given = max(value.numel() for value in inputs.values())
-    assert largest.elements <= max(anchors**2, given, 8 * B)
+    assert max(made.stored) <= max(anchors**2, given, 8 * B)
 
 
 @pytest.mark.parametrize("case", LOSS_CASES, ids=lambda c: c.name)
@@ -241,9 +220,9 @@ def test_herocon_supervised_never_holds_all_labels_of_all_pairs() -> None:
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(n, 8, generator=generator).requires_grad_()
     labels = (torch.rand(n, c, generator=generator) < 0.6).long()
-    with LargestTensor() as largest:
+    with MadeTensors() as made:
         losses.HeroConSupervised()(features, labels).backward()
-    assert largest.elements <= n * n * c / 8
+    assert max(made.stored) <= n * n * c / 8
 
 
 def test_herocon_label_vectors_without_anything_in_common_stay_finite() -> None:

@@ -157,6 +157,23 @@ def test_images_that_a_network_does_not_take_are_refused_before_it_is_built() ->
 
 
 @needs_timm
+def test_a_vision_transformer_of_timm_takes_local_crops_and_is_the_same_on_whole_images() -> None:
+    import timm
+
+    model = "vit_tiny_patch16_224"
+    check_two_sizes(f"timm:{model}", 3, 64, 32)
+    with pytest.raises(ValueError, match=r"64 x 64 images and 40 x 40 ones at once: .*divisible by patch"):
+        check_two_sizes(f"timm:{model}", 3, 64, 40)
+    encoder = build_encoder(f"timm:{model}", 3, 64).eval()
+    published = timm.create_model(model, num_classes=0, img_size=64).eval()
+    published.load_state_dict(encoder.body.state_dict())
+    images = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(encoder(images), published(images))
+        assert encoder(images[..., :32, :32]).shape == (2, 192)
+
+
+@needs_timm
 @pytest.mark.parametrize("name", ["timm:vit_tiny_patch16_224", "timm:mixer_s16_224"])
 def test_pixels_beyond_the_last_patch_are_not_ignored_without_a_word(name: str) -> None:
     with pytest.raises(

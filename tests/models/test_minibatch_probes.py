@@ -17,6 +17,7 @@ from contrasweep.models import (
     fit_minibatch,
     probe_recipe,
 )
+from tests.made_tensors import MadeTensors
 
 CLASSES = 10
 
@@ -89,6 +90,15 @@ def test_a_recipe_learns_digits(name: str) -> None:
         recipe = replace(recipe, lr=1e-2)
     probe = fit_minibatch(features, labels, CLASSES, recipe, _generator())
     assert accuracy(probe, features, labels) > 0.95
+
+
+def test_no_table_of_all_samples_and_classes_is_made() -> None:
+    """On ImageNet-1K, it would have 1.3 billion entries."""
+    samples, classes = 60, 50
+    recipe = replace(probe_recipe("moco"), epochs=1, batch_size=4)
+    with MadeTensors() as made:
+        fit_minibatch(torch.ones(samples, 3), torch.arange(samples) % classes, classes, recipe, _generator())
+    assert max(made.stored) < samples * classes / 2
 
 
 def test_only_the_generator_is_random() -> None:

@@ -1,5 +1,6 @@
 """Weights of files go into encoders whole, under the names that published files have, or not at all."""
 
+import argparse
 import hashlib
 import pickle
 from collections.abc import Callable, Mapping
@@ -50,6 +51,24 @@ WRAPPINGS: dict[str, tuple[Callable[[State], Any], tuple[str, ...]]] = {
             "model": {**_prefixed(state, "module.encoder."), "module.head.0.weight": torch.zeros(2)}
         },
         ("'model' unwrapped", "prefix 'module.encoder.' stripped", "left out module.head.0.weight"),
+    ),
+    "swav": (
+        lambda state: {
+            **_prefixed(state, "module."),
+            "module.projection_head.0.weight": torch.zeros(2, 512),
+            "module.prototypes.weight": torch.zeros(3, 2),
+        },
+        ("prefix 'module.' stripped", "left out projection_head.0.weight, prototypes.weight"),
+    ),
+    "dino": (
+        lambda state: {
+            "student": _prefixed({key: one + 1 for key, one in state.items()}, "module.backbone."),
+            "teacher": {**_prefixed(state, "backbone."), "head.last_layer.weight": torch.zeros(3, 2)},
+            "optimizer": {"state": {}, "param_groups": []},
+            "epoch": 100,
+            "args": argparse.Namespace(arch="resnet18", global_crops_scale=[0.14, 1.0]),
+        },
+        ("'teacher' unwrapped", "prefix 'backbone.' stripped", "left out head.last_layer.weight"),
     ),
     "old batch norms": (
         lambda state: {key: one for key, one in state.items() if "num_batches" not in key},

@@ -104,6 +104,7 @@ def test_only_a_mapping_describes_an_experiment(content: object) -> None:
         ("optimizer.momentum", math.nan),
         ("optimizer.weight_decay", -1e-4),
         ("optimizer.trust", 0),
+        ("optimizer.norm_and_bias_lr_factor", 0),
         ("optimizer.exclude_norm_and_bias", "perhaps"),
         ("schedule.name", "linear"),
         ("schedule.warmup_epochs", -1),
@@ -239,6 +240,8 @@ def test_every_setting_name_can_be_read_and_set() -> None:
         {"optimizer.ema": 0.9},
         {"optimizer.clip_norm": 1.0},
         {"optimizer.decay_norm_and_bias": False},
+        {"optimizer.name": "larc", "optimizer.larc_clip": False},
+        {"optimizer.name": "lars", "optimizer.norm_and_bias_lr_factor": 0.5},
         {"validation.seed": 1},
         {"probes.penalty": 0.0},
         {"head.hidden": 84},
@@ -257,6 +260,7 @@ def test_every_setting_but_the_seed_is_in_the_identity(changed: dict[str, Any]) 
         ({}, "0a45abfced8f9de4"),
         ({"views.padding": 0}, "0a45abfced8f9de4"),
         ({"optimizer.ema": 0.0, "optimizer.decay_norm_and_bias": True}, "0a45abfced8f9de4"),
+        ({"optimizer.larc_clip": True, "optimizer.norm_and_bias_lr_factor": 1.0}, "0a45abfced8f9de4"),
         (
             {
                 "method": "fair-cclk",

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from contrasweep.search_spaces import preset
 from contrasweep.tuning.experiment import OptimizerSettings
 from contrasweep.tuning.training.optimizers import LARS, build_optimizer
 
@@ -29,7 +30,7 @@ def _norm(values: list[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values))
 
 
-def _reference(exclude: bool) -> list[list[float]]:
+def _reference(exclude: bool, excluded_factor: float) -> list[list[float]]:
     """Flat values of the parameters after `RATES`: m <- 0.9 m + lr * rate * (g + decay w); w <- w - m."""
     weights = [p.flatten().tolist() for p in _parameters()]
     buffers = [[0.0] * len(w) for w in weights]
@@ -40,7 +41,7 @@ def _reference(exclude: bool) -> list[list[float]]:
             plain = exclude and one_dimensional[t]
             decay = 0.0 if plain else DECAY
             rate = TRUST * _norm(weights[t]) / (_norm(g) + decay * _norm(weights[t]))
-            rate = 1.0 if plain else rate
+            rate = excluded_factor if plain else rate
             for i in range(len(g)):
                 direction = g[i] + decay * weights[t][i]
                 buffers[t][i] = MOMENTUM * buffers[t][i] + lr * rate * direction
@@ -48,16 +49,17 @@ def _reference(exclude: bool) -> list[list[float]]:
     return weights
 
 
-@pytest.mark.parametrize("exclude", [True, False])
-def test_several_steps_at_changing_rates_follow_the_reference(exclude: bool) -> None:
+@pytest.mark.parametrize(("exclude", "factor"), [(True, 1.0), (True, 0.25), (False, 1.0)])
+def test_several_steps_at_changing_rates_follow_the_reference(exclude: bool, factor: float) -> None:
     parameters = _parameters()
-    optimizer = LARS(parameters, 123.0, momentum=MOMENTUM, weight_decay=DECAY, trust=TRUST, exclude=exclude)
+    chosen = {"exclude": exclude, "excluded_factor": factor}
+    optimizer = LARS(parameters, 123.0, momentum=MOMENTUM, weight_decay=DECAY, trust=TRUST, **chosen)
     for step, lr in enumerate(RATES):
         optimizer.param_groups[0]["lr"] = lr
         for parameter, gradient in zip(parameters, _gradients(step), strict=True):
             parameter.grad = gradient
         optimizer.step()
-    for parameter, expected in zip(parameters, _reference(exclude), strict=True):
+    for parameter, expected in zip(parameters, _reference(exclude, factor), strict=True):
         torch.testing.assert_close(parameter.flatten().detach(), torch.tensor(expected).double())
 
 
@@ -114,6 +116,22 @@ def test_a_parameter_without_gradient_is_left_alone() -> None:
 def test_a_closure_is_refused() -> None:
     with pytest.raises(ValueError, match="closure"):
         LARS([nn.Parameter(torch.ones(1))], 1.0).step(lambda: 0.0)
+
+
+def test_in_barlow_twins_preset_norms_and_biases_have_a_rate_of_their_own() -> None:
+    """The released code gives them 0.0048 where weights have 0.2, without decay and without adapting it."""
+    released = preset("barlow-twins", "imagenet1k")
+    assert released is not None
+    given = {name.partition("."): value for name, value in released["settings"].items()}
+    own = {field: value for (section, _, field), value in given.items() if section == "optimizer"}
+    settings = OptimizerSettings(**own)
+    layer = nn.BatchNorm2d(3)
+    for parameter in layer.parameters():
+        parameter.grad = torch.ones(3)
+    build_optimizer(layer, settings).step()
+    step = 0.0048 * 2048 / 256
+    torch.testing.assert_close(layer.bias.detach(), torch.full((3,), -step))
+    torch.testing.assert_close(layer.weight.detach(), torch.full((3,), 1 - step))
 
 
 def test_the_settings_reach_the_optimizer() -> None:

@@ -159,6 +159,20 @@ def test_dino_s_student_sees_all_crops_and_its_teacher_the_views(data: PreparedD
     assert objective.outputs.weight.requires_grad
 
 
+def test_dino_s_workers_exchange_losses_of_images_and_no_outputs_of_the_student(data: PreparedData) -> None:
+    objective = build_objective(resolve("dino", "colour-digits", {"prototypes": 7}), data).train()
+    learned: list[tuple[int, ...]] = []
+
+    def gather(tensor: Tensor, dim: int) -> Tensor:
+        assert tensor.shape[dim] == 4
+        if tensor.requires_grad:
+            learned.append(tuple(tensor.shape))
+        return tensor
+
+    objective.step(BATCH, gather)
+    assert learned == [(2, 4)]
+
+
 def test_the_momentum_rises_from_its_start_to_one() -> None:
     shares = [rising_momentum(0.9, step, 10) for step in range(11)]
     assert shares == sorted(shares)

@@ -63,6 +63,23 @@ def test_lars_has_a_setting_of_its_own() -> None:
         parse_experiment({"method": "infonce", "dataset": "digits", "optimizer": optimizer})
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "told"),
+    [
+        ({"name": "sgd", "larc_clip": False}, "larc_clip false goes with larc, given optimizer.name sgd"),
+        ({"name": "lars", "larc_clip": False}, "larc_clip false goes with larc, given optimizer.name lars"),
+        ({"name": "sgd", "norm_and_bias_lr_factor": 0.5}, "goes with lars"),
+        (
+            {"name": "lars", "exclude_norm_and_bias": False, "norm_and_bias_lr_factor": 0.5},
+            "goes with lars and optimizer.exclude_norm_and_bias true",
+        ),
+    ],
+)
+def test_a_setting_of_another_optimizer_is_refused(optimizer: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parse_experiment({"method": "infonce", "dataset": "digits", "optimizer": optimizer})
+
+
 @pytest.mark.parametrize("kind", [SGD, LARC])
 def test_a_tensor_may_get_its_first_gradient_after_the_first_fused_step(kind: type[SGD]) -> None:
     """As the prototypes of SwAV do. Torch's fused kernel takes momentum of all tensors, or of none."""

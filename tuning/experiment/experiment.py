@@ -41,6 +41,8 @@ ADDED_LATER = (
     "encoder.views",
     "encoder.weights",
     "encoder.weights_sha256",
+    "optimizer.norm_and_bias_lr_factor",
+    "optimizer.larc_clip",
     "optimizer.decay_norm_and_bias",
     "optimizer.clip_norm",
     "optimizer.ema",

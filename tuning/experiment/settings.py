@@ -128,9 +128,12 @@ class HeadSettings(Settings):
 class OptimizerSettings(Settings):
     """The optimizer. LARS and LARC use `trust`, all but Adam and AdamW use `momentum`.
 
-    Only LARS uses `exclude_norm_and_bias`, only SGD uses `nesterov`. AdamW decouples `weight_decay` from the
-    gradient (Loshchilov and Hutter 2019), the others add it to the gradient. With `decay_norm_and_bias` false
-    it leaves out one-dimensional tensors: biases, and the scales and shifts of norm layers.
+    Only SGD uses `nesterov`. LARC gives a tensor the smaller of `lr` and the tensor's own rate; with
+    `larc_clip` false, the product of the two (`training.optimizers.LARC`). AdamW decouples `weight_decay`
+    from the gradient (Loshchilov and Hutter 2019), the others add it to the gradient. With
+    `decay_norm_and_bias` false it leaves out one-dimensional tensors: biases, and the scales and shifts of
+    norm layers. With `exclude_norm_and_bias`, LARS neither decays these tensors nor adapts their rate: it is
+    `norm_and_bias_lr_factor` times `lr`.
 
     `clip_norm` is the largest norm that the gradient of all weights together may have; a larger gradient is
     scaled down to it. With `ema` above 0, an exponential moving average of the weights, with this decay for
@@ -143,6 +146,8 @@ class OptimizerSettings(Settings):
     weight_decay: NotNegative = 1e-4
     trust: Positive = 1e-3
     exclude_norm_and_bias: bool = True
+    norm_and_bias_lr_factor: Positive = 1.0
+    larc_clip: bool = True
     nesterov: bool = False
     decay_norm_and_bias: bool = True
     clip_norm: NotNegative = 0.0
@@ -154,6 +159,16 @@ class OptimizerSettings(Settings):
             raise ValueError(
                 "optimizer.decay_norm_and_bias has no effect with lars: see exclude_norm_and_bias"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rates_of_lars_and_larc(self) -> Self:
+        if self.norm_and_bias_lr_factor != 1 and not (self.name == "lars" and self.exclude_norm_and_bias):
+            raise ValueError(
+                "optimizer.norm_and_bias_lr_factor goes with lars and optimizer.exclude_norm_and_bias true"
+            )
+        if not self.larc_clip and self.name != "larc":
+            raise ValueError(f"optimizer.larc_clip false goes with larc, given optimizer.name {self.name}")
         return self
 
     @model_validator(mode="after")

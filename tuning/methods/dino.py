@@ -61,11 +61,12 @@ class SelfDistillation(Objective):
 
     def compute(self, batch: Batch, gather: Gather) -> tuple[Tensor, Metrics]:
         """Return the mean over pairs of a crop and another view, and the entropy of the teacher's mean."""
-        student = gather(self.student(batch.views, batch.local), 1)
-        teacher = gather(self.teacher(batch.views), 1)
-        loss = self.loss(student, teacher, self.centre)
-        self._newest = teacher
-        return of_every_image(loss, {"teacher_entropy": self._entropy(teacher)})
+        student, teacher = self.student(batch.views, batch.local), self.teacher(batch.views)
+        # A term belongs to one image. The ranks exchange terms, not the student's far larger outputs.
+        terms = self.loss.terms(student, teacher, self.centre).values.view(-1, teacher.shape[1])
+        loss = gather(terms, 1).mean()
+        self._newest = gather(teacher, 1)
+        return of_every_image(loss, {"teacher_entropy": self._entropy(self._newest)})
 
     def student(self, views: Tensor, local: Tensor | None = None) -> Tensor:
         """Return the outputs `(V + L, B, K)` of `views` and `local` crops `(..., B, C, S, S)`."""

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from contrasweep.optimizers import SGD, Adam, AdamW, Optimizer
 from contrasweep.tuning.experiment import OptimizerSettings, ScheduleSettings
 
+_APEX_EPSILON = 1e-8
+"""What Apex adds to the norm of a gradient, so that a vanishing one does not become a step of usual size."""
+
 
 class LARS(Optimizer):
     """Layer-wise adaptive rate scaling with momentum (You, Gitman and Ginsburg, 2017).
@@ -17,7 +20,8 @@ class LARS(Optimizer):
     For a tensor p with gradient g: `d = g + weight_decay p`, `rate = trust |p| / (|g| + weight_decay |p|)`,
     `m = momentum m + lr rate d`, `p = p - m`. The learning rate is inside the momentum buffer, as in CCL-K's
     released code. With `exclude=True` one-dimensional tensors (biases, norm layers) take a plain momentum
-    step without decay. With `exclude=False` a tensor that starts at zero has rate 0 and never moves.
+    step without decay, at `excluded_factor` times `lr`. With `exclude=False` a tensor that starts at zero has
+    rate 0 and never moves.
     """
 
     def __init__(
@@ -29,24 +33,28 @@ class LARS(Optimizer):
         weight_decay: float = 0.0,
         trust: float = 1e-3,
         exclude: bool = True,
+        excluded_factor: float = 1.0,
     ) -> None:
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
         super().__init__(parameters, {**defaults, "exclude": exclude})
+        # Not in the defaults: a checkpoint of an earlier version has none.
+        self._excluded_factor = excluded_factor
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Take one step on the gradients at hand; `closure` is not supported and must be None."""
         for parameters, group in _with_gradients(self, closure):
             others, plain = _apart(parameters) if group["exclude"] else (parameters, [])
-            self._move(plain, _gradients(plain), group)
-            self._move(others, _at_own_rates(others, group["weight_decay"], group["trust"]), group)
+            momentum, lr = group["momentum"], group["lr"]
+            self._move(plain, _gradients(plain), momentum, self._excluded_factor * lr)
+            self._move(others, _at_own_rates(others, group["weight_decay"], group["trust"]), momentum, lr)
 
-    def _move(self, parameters: list[Tensor], steps: list[Tensor], group: dict[str, Any]) -> None:
+    def _move(self, parameters: list[Tensor], steps: list[Tensor], momentum: float, lr: float) -> None:
         if not parameters:
             return
         buffers = [self._buffer(parameter) for parameter in parameters]
-        torch._foreach_mul_(buffers, group["momentum"])
-        torch._foreach_add_(buffers, steps, alpha=group["lr"])
+        torch._foreach_mul_(buffers, momentum)
+        torch._foreach_add_(buffers, steps, alpha=lr)
         torch._foreach_sub_(parameters, buffers)
 
     def _buffer(self, parameter: Tensor) -> Tensor:
@@ -58,12 +66,12 @@ class LARS(Optimizer):
 
 
 class LARC(SGD):
-    """SGD with layer-wise adaptive rate control in its clipping mode: a tensor's rate is at most `lr`.
+    """SGD with layer-wise adaptive rate control.
 
-    For a tensor p with gradient g, the rate is the smaller of `lr` and
-    `trust |p| / (|g| + weight_decay |p|)`. A tensor or gradient of zeros takes `lr`. With `decay_all=False`
-    one-dimensional tensors (biases, norm layers) have no decay. Source: NVIDIA Apex, which HeroCon's released
-    code uses.
+    A tensor p with gradient g has the rate `trust |p| / (|g| + weight_decay |p|)` of its own. With `clip` it
+    takes the smaller of this rate and `lr`, otherwise their product; a tensor or gradient of zeros takes
+    `lr`. With `decay_all=False` one-dimensional tensors (biases, norm layers) have no decay. Source: NVIDIA
+    Apex. HeroCon's released code clips, SwAV's does not.
 
     `fused` is as in torch's SGD.
     """
@@ -76,6 +84,7 @@ class LARC(SGD):
         momentum: float = 0.9,
         weight_decay: float = 0.0,
         trust: float = 0.02,
+        clip: bool = True,
         decay_all: bool = True,
         fused: bool | None = None,
     ) -> None:
@@ -83,6 +92,7 @@ class LARC(SGD):
         self._decay = weight_decay
         self._decay_all = decay_all
         self._trust = trust
+        self._clip = clip
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -98,8 +108,12 @@ class LARC(SGD):
             return
         gradients = _gradients(parameters)
         norms, gradient_norms = _norms(parameters), _norms(gradients)
-        adaptive = self._trust * norms / (gradient_norms + decay * norms)
-        shares = torch.where((norms > 0) & (gradient_norms > 0), (adaptive / lr).clamp(max=1.0), 1.0)
+        lengths = gradient_norms + decay * norms
+        if self._clip:
+            shares = (self._trust * norms / lengths / lr).clamp(max=1.0)
+        else:
+            shares = self._trust * norms / (lengths + _APEX_EPSILON)
+        shares = torch.where((norms > 0) & (gradient_norms > 0), shares, 1.0)
         # As in Apex, a tensor without a gradient does not decay.
         decays = (decay * (gradient_norms > 0)).unbind()
         torch._foreach_add_(gradients, torch._foreach_mul(parameters, decays))
@@ -153,13 +167,18 @@ def build_optimizer(module: nn.Module, settings: OptimizerSettings) -> Optimizer
     given: dict[str, Any] = settings.model_dump(include={"lr", "weight_decay"})
     trusted: dict[str, Any] = {"momentum": settings.momentum, "trust": settings.trust}
     if settings.name == "lars":
-        return LARS(parameters, exclude=settings.exclude_norm_and_bias, **trusted, **given)
+        return LARS(
+            parameters,
+            exclude=settings.exclude_norm_and_bias,
+            excluded_factor=settings.norm_and_bias_lr_factor,
+            **trusted,
+            **given,
+        )
     # One kernel takes the whole step on a GPU. On a CPU it would change the last digits.
     given["fused"] = True if all(parameter.is_cuda for parameter in parameters) else None
     if settings.name == "larc":
-        return with_late_momentum(
-            LARC(parameters, decay_all=settings.decay_norm_and_bias, **trusted, **given)
-        )
+        clip, decay_all = settings.larc_clip, settings.decay_norm_and_bias
+        return with_late_momentum(LARC(parameters, clip=clip, decay_all=decay_all, **trusted, **given))
     groups = _decay_groups(parameters, settings)
     if settings.name == "sgd":
         return with_late_momentum(
