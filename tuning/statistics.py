@@ -179,6 +179,31 @@ def fisher_interval(correlation: float, error: float, most: float = 1 - 1e-9) ->
     return math.tanh(low), math.tanh(high)
 
 
+def jackknife_error(*left_out: Floats) -> Floats:
+    """Return the jackknife's standard error of a statistic (Tukey 1958), (...).
+
+    Args:
+        left_out: for each independent sample that it is computed from, its values without one of the n
+            members each, (n, ...).
+    """
+    return np.asarray(np.sqrt(sum((len(one) - 1) * one.var(axis=0) for one in left_out)))
+
+
+LEAST_SHARE: Final = 1e-9
+"""Shares nearer to 0 or 1 count as this: the logarithm of their odds would be infinite."""
+
+
+def share_interval(share: Floats, error: Floats, freedom: float) -> tuple[Floats, Floats]:
+    """Return the interval of shares from their standard errors, by Student's t on the scale of log odds.
+
+    It lies between 0 and 1, and is longer towards 1/2, where an estimate near 0 or 1 may well belong.
+    """
+    inside = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
+    odds, half = np.log(inside / (1 - inside)), t_quantile(freedom) * error / (inside * (1 - inside))
+    low, high = (1 / (1 + np.exp(-np.clip(end, -700, 700))) for end in (odds - half, odds + half))
+    return low, high
+
+
 def percentile_interval(resampled: Floats) -> tuple[Floats, Floats]:
     """Return the interval of a statistic from its values on resampled data, (resamples, ...)."""
     low, high = np.quantile(resampled, TAILS, axis=0)

@@ -14,7 +14,14 @@ from scipy.special import gammaln
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.statistics import Floats, Ints, improvements, percentile_interval, t_quantile
+from contrasweep.tuning.statistics import (
+    Floats,
+    Ints,
+    improvements,
+    jackknife_error,
+    percentile_interval,
+    t_quantile,
+)
 
 RESAMPLES: Final = 400
 POINTS: Final = 40
@@ -122,7 +129,7 @@ def best_error(scores: Floats, budgets: Ints) -> Floats:
     above = np.cumsum((scores[1:, None] * weights)[::-1], axis=0)[::-1]
     nothing = np.zeros((1, len(budgets)))
     left_out = np.concatenate([nothing, below]) + np.concatenate([above, nothing])
-    return np.asarray(np.sqrt((n - 1) * left_out.var(axis=0)))
+    return jackknife_error(left_out)
 
 
 def best_weights(n: int, budgets: Ints) -> Floats:

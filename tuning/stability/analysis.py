@@ -9,40 +9,73 @@ import numpy as np
 from contrasweep.tuning.stability.chances import (
     Outcome,
     chosen_weights,
-    independent_outcome,
-    paired_outcome,
+    outcome_of,
+    outcomes_without_one,
     ranks_of,
 )
 from contrasweep.tuning.stability.claims import Claim
 from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.stability.ranking import Agreement, agreement
 from contrasweep.tuning.stability.tried import Tried, Values
-from contrasweep.tuning.stability.variance import variance_parts
-from contrasweep.tuning.statistics import LEVEL, Floats, Ints, percentile_interval
+from contrasweep.tuning.stability.variance import found_parts, selection_luck
+from contrasweep.tuning.statistics import (
+    LEVEL,
+    Floats,
+    Ints,
+    jackknife_error,
+    percentile_interval,
+    share_interval,
+)
 
 POOLS: Final = 1000
 """How many pools are drawn from the given one, for intervals."""
 
+SURE: Final = 6
+"""Up to this part of the pool, a sixth, a budget has intervals. Beyond it they cover a claim's probability
+too rarely: in 83 % of pools where it is 90 % and a quarter is drawn (docs/stability.md)."""
+
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity by budget, with its interval over drawn pools: value, low, high, (budgets,) each."""
+    """A quantity by budget, with its interval: value, low, high, (budgets,) each.
+
+    The ends are NaN where the value is, and at budgets that are too large for an interval.
+    """
 
     value: Floats
     low: Floats
     high: Floats
 
     @classmethod
-    def of(cls, pools: Floats) -> "Series":
+    def of(cls, pools: Floats, most: int) -> "Series":
         """Return the series of values by pool and budget; the first pool is the given one.
 
-        Where its value is unknown (NaN), the ends are; pools in which it is unknown do not count.
+        Args:
+            pools: the values in the given pool and in those drawn from it, (1 + `POOLS`, budgets). Pools in
+                which one is unknown (NaN) do not count.
+            most: how many of the budgets get an interval.
         """
         value = pools[0]
         ends = np.full((2, len(value)), np.nan)
-        for place in np.flatnonzero(np.isfinite(value)):
+        for place in np.flatnonzero(np.isfinite(value[:most])):
             drawn = pools[1:, place]
             ends[:, place] = percentile_interval(drawn[np.isfinite(drawn)])
+        return cls(value, ends[0], ends[1])
+
+    @classmethod
+    def of_chances(cls, value: Floats, without: Sequence[Floats]) -> "Series":
+        """Return the series of chances, with the jackknife's intervals on the scale of log odds.
+
+        Args:
+            value: in the given pools, (budgets,).
+            without: for each independent pool of n, the chances without one configuration each, at the
+                smallest of the budgets, which alone get an interval, (n, some budgets).
+        """
+        ends = np.full((2, len(value)), np.nan)
+        most = without[0].shape[1]
+        ends[:, :most] = share_interval(
+            value[:most], jackknife_error(*without), min(len(one) for one in without) - 1
+        )
         return cls(value, ends[0], ends[1])
 
 
@@ -63,9 +96,18 @@ class Chances:
     contrary_from: int | None
 
     @classmethod
-    def of(cls, outcome: Outcome, budgets: Ints, half: int) -> "Chances":
-        """Return the chances of an outcome; a claim becomes stable at `half` or before, or not at all."""
-        above, below = Series.of(outcome.above), Series.of(np.clip(outcome.below, 0, 1))
+    def of(cls, outcome: Outcome, without: Sequence[Outcome], budgets: Ints, half: int) -> "Chances":
+        """Return the chances of an outcome; a claim becomes stable at `half` or before, or not at all.
+
+        Args:
+            outcome: in the given pools, (1, budgets).
+            without: for each independent pool of n, the outcome without one configuration each, (n, some
+                budgets), see `Series.of_chances`.
+            budgets: numbers of trials, ascending.
+            half: of the smallest pool.
+        """
+        above = Series.of_chances(outcome.above[0], [one.above for one in without])
+        below = Series.of_chances(np.clip(outcome.below[0], 0, 1), [one.below for one in without])
         return cls(above, below, *(stable_from(one.value, budgets, half) for one in (above, below)))
 
 
@@ -98,6 +140,8 @@ class Found:
         beats_from: the smallest budget from which on that is 95 %; None if there is none.
         parts: the variance from search, seed and rest, (budgets, 3); None without other seeds.
         search_share: the part of the search in it.
+        luck: by how much the chosen configurations score higher on the seed that selects than on the others,
+            less what it adds to all configurations; None without other seeds.
     """
 
     study: Tried
@@ -107,6 +151,7 @@ class Found:
     beats_from: int | None
     parts: Floats | None
     search_share: Series | None
+    luck: Series | None
 
 
 @dataclass(frozen=True)
@@ -117,6 +162,7 @@ class Stability:
         budgets: the numbers of trials, ascending.
         half: the largest budget at which a claim may become stable: half of the smallest pool. The given
             budgets need not hold it (`last_looked_at`).
+        sure: the largest budget with intervals, see `SURE`.
         claims: the claims.
         found: what searches of each study find.
         ranking: how the ranking of all methods agrees with that of the whole pools; None of two.
@@ -126,6 +172,7 @@ class Stability:
 
     budgets: Ints
     half: int
+    sure: int
     claims: tuple[JudgedClaim, ...]
     found: tuple[Found, ...]
     ranking: Agreement | None
@@ -153,18 +200,16 @@ def analyse(
     """
     studies, common = aligned(studies)
     many = np.array(budgets, dtype=np.int64)
+    smallest = min(map(len, studies))
+    half, sure = smallest // 2, max(1, smallest // SURE)
+    few = many[many <= sure]
     draws = [drawn_pools(len(one), 0 if common else place, seed) for place, one in enumerate(studies)]
     ranks = [ranks_of(one.select) for one in studies]
-    weights = [chosen_weights(own, many, drawn) for own, drawn in zip(ranks, draws, strict=True)]
-    half = min(map(len, studies)) // 2
 
     def chances(claim: Claim, scores: Sequence[Floats]) -> Chances:
-        first, second = claim.first, claim.second
-        if common:
-            sides = ((ranks[first], scores[first]), (ranks[second], scores[second]))
-            return Chances.of(paired_outcome(*sides, many, draws[first]), many, half)
-        apart = ((weights[first], scores[first]), (weights[second], scores[second]))
-        return Chances.of(independent_outcome(*apart), many, half)
+        first, second = ((ranks[side], scores[side]) for side in (claim.first, claim.second))
+        whole = outcome_of(first, second, many, paired=bool(common))
+        return Chances.of(whole, outcomes_without_one(first, second, few, paired=bool(common)), many, half)
 
     reports = [one.report for one in studies]
     again = [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
@@ -180,8 +225,11 @@ def analyse(
     return Stability(
         budgets=many,
         half=half,
+        sure=sure,
         claims=tuple(judged),
-        found=tuple(_found(one, own, many, half) for one, own in zip(studies, weights, strict=True)),
+        found=tuple(
+            _found(one, drawn, many, half, len(few)) for one, drawn in zip(studies, draws, strict=True)
+        ),
         ranking=ranking,
         paired=bool(common),
         common=common,
@@ -227,22 +275,27 @@ def drawn_pools(count: int, place: int, seed: int) -> Ints:
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
 
 
-def _found(study: Tried, weights: Floats, budgets: Ints, half: int) -> Found:
+def _found(study: Tried, drawn: Ints, budgets: Ints, half: int, most: int) -> Found:
+    ranks = ranks_of(study.select)
+    weights = chosen_weights(ranks, budgets, drawn)
     beats = None
     if np.isfinite(study.untrained):
-        beats = Series.of(weights @ (study.report > study.untrained).astype(float))
-    parts = share = None
+        beats = Series.of(weights @ (study.report > study.untrained).astype(float), most)
+    parts = share = luck = None
     if len(study.again):
-        pools = variance_parts(weights, np.vstack([study.report, study.again]))
+        alike = chosen_weights(ranks, np.array([1]), drawn)
+        pools = found_parts(weights, alike, study.report, study.again)
         total = pools.sum(axis=-1)
         shares = np.divide(pools[..., 0], total, out=np.full_like(total, np.nan), where=total > 0)
-        parts, share = pools[0], Series.of(shares)
+        parts, share = pools[0], Series.of(shares, most)
+        luck = Series.of(selection_luck(weights, alike, study.report, study.again), most)
     return Found(
         study=study,
-        score=Series.of(weights @ study.report),
-        optimism=Series.of(weights @ (study.select - study.report)),
+        score=Series.of(weights @ study.report, most),
+        optimism=Series.of(weights @ (study.select - study.report), most),
         beats_untrained=beats,
         beats_from=None if beats is None else stable_from(beats.value, budgets, half),
         parts=parts,
         search_share=share,
+        luck=luck,
     )

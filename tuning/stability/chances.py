@@ -97,6 +97,49 @@ def paired_outcome(
     return Outcome(above, tied)
 
 
+Side = tuple[Ints, Floats]
+"""The ranks of a method's configurations (`ranks_of`) and their report scores, (n,) each."""
+
+
+def whole_pool(count: int) -> Ints:
+    """Return the pool itself, as the only one, (1, count)."""
+    return np.arange(count)[None]
+
+
+def pools_without_one(count: int) -> Ints:
+    """Return the pools that lack one configuration each, (count, count - 1)."""
+    place = np.arange(count - 1)
+    return np.asarray(place + (place >= np.arange(count)[:, None]))
+
+
+def outcome_of(first: Side, second: Side, budgets: Ints, *, paired: bool) -> Outcome:
+    """Return who wins in the given pools, (1, budgets)."""
+    if paired:
+        return paired_outcome(first, second, budgets, whole_pool(len(first[0])))
+    return independent_outcome(*((_chosen(one, budgets), one[1]) for one in (first, second)))
+
+
+def outcomes_without_one(first: Side, second: Side, budgets: Ints, *, paired: bool) -> list[Outcome]:
+    """Return who wins without one configuration each, (n, budgets): of paired pools, or else of each pool.
+
+    Args:
+        first, second: the methods.
+        budgets: how many are drawn, each below the size of a pool.
+        paired: whether both draw the same numbers, which are one sample then.
+    """
+    if paired:
+        return [paired_outcome(first, second, budgets, pools_without_one(len(first[0])))]
+    whole = [(_chosen(one, budgets), one[1]) for one in (first, second)]
+    less = [
+        (chosen_weights(one[0], budgets, pools_without_one(len(one[0]))), one[1]) for one in (first, second)
+    ]
+    return [independent_outcome(less[0], whole[1]), independent_outcome(whole[0], less[1])]
+
+
+def _chosen(side: Side, budgets: Ints) -> Floats:
+    return chosen_weights(side[0], budgets, whole_pool(len(side[0])))
+
+
 def _worse(ranks: Ints) -> np.ndarray:
     """Return whether k is worse than i, (i, k); of two copies of one configuration, the later one is."""
     place = ranks_of(ranks.astype(float))

@@ -82,13 +82,15 @@ def _title(found: Stability) -> str:
 
 
 def _html(found: Stability, command: str) -> str:
-    (first, claims), (second, intervals), *others = _tables(found)
+    tables = _tables(found)
+    about_claims = [Table.of(title, rows) for title, rows in tables if title in (CLAIMS, INTERVALS)]
+    others = [(title, rows) for title, rows in tables if title not in (CLAIMS, INTERVALS)]
     sections = [
         Section(
             "Claims",
             "\n\n".join([*sentences(found), *_warnings(found)]),
             [claims_figure(found)],
-            [Table.of(first, claims), Table.of(second, intervals)],
+            about_claims,
         ),
         *(Section(title, "", tables=[Table.of("", rows)]) for title, rows in others),
     ]

@@ -21,6 +21,11 @@ SCORES: Final = "Mean score of the selected configuration"
 DEVIATIONS: Final = "Standard deviation of this score, by source"
 RANKING: Final = "Agreement with the ranking of the whole pools"
 """The titles of the tables, wherever they are shown."""
+FALSE_RATE: Final = (
+    "Where two methods are equal, the claim or its opposite is stable by chance in 5 to 13 % of pools, and "
+    "from a third of the pool or fewer trials in at most 3.5 %."
+)
+"""How often a claim without truth is stable: docs/stability.md has how this was measured."""
 SMALL_POOL: Final = 24
 """Pools of fewer configurations are warned of."""
 
@@ -38,9 +43,16 @@ def claim_rows(found: Stability) -> list[dict[str, str]]:
 
 
 def interval_rows(found: Stability) -> list[dict[str, str]]:
-    """Return the intervals of the same chances over drawn pools."""
+    """Return the intervals of the same chances, at the budgets that have some; nothing without these."""
+    sure = [place for place, budget in enumerate(found.budgets) if budget <= found.sure]
+    if not sure:
+        return []
     return [
-        {"claim": one.claim.text, **_by_budget(found, _intervals(one.here.above))} for one in found.claims
+        {
+            "claim": one.claim.text,
+            **{str(found.budgets[place]): _interval(one.here.above, place) for place in sure},
+        }
+        for one in found.claims
     ]
 
 
@@ -71,10 +83,13 @@ def score_rows(found: Stability) -> list[dict[str, str]]:
 
 
 def variance_rows(found: Stability) -> list[dict[str, str]]:
-    """Return for each method and budget the deviations from search, seed and rest; nothing without seeds."""
+    """Return for each method and budget the deviations from search, seed and rest; nothing without seeds.
+
+    The luck of the first seed is a difference of means.
+    """
     rows = []
     for one in found.found:
-        if one.parts is None or one.search_share is None:
+        if one.parts is None or one.search_share is None or one.luck is None:
             continue
         for place in np.flatnonzero(np.isfinite(one.parts).all(axis=1)).tolist():
             deviations = [number_text(float(value)) for value in np.sqrt(one.parts[place])]
@@ -84,6 +99,7 @@ def variance_rows(found: Stability) -> list[dict[str, str]]:
                     "trials": str(found.budgets[place]),
                     **dict(zip(PARTS, deviations, strict=True)),
                     "search, % of the variance": _with_interval(one.search_share, place),
+                    "luck of the first seed": f"{one.luck.value[place]:+.4f}",
                 }
             )
     return rows
@@ -130,13 +146,23 @@ def sentences(found: Stability) -> list[str]:
     told.append(
         "Stable from: the smallest number of trials at which the probability is 95 % or more, there and at "
         f"all larger numbers in the table. It is at most {found.half} (half of the pool), because larger "
-        "subsets are too similar. Intervals come from bootstrap samples of the pool."
+        f"subsets are too similar. {FALSE_RATE}"
+    )
+    told.append(
+        f"Intervals are given up to {counted(found.sure, 'trial')}, a sixth of the pool. For more trials, a "
+        "few configurations decide, and intervals would cover the truth too rarely."
     )
     if any(one.elsewhere is not None for one in found.claims):
         told.append(
             "On other seeds: configurations are selected on the first seed, and their scores on the seeds of "
             "--again are compared. If a claim is stable only on the first seed, its result depends on that "
             "seed."
+        )
+    if any(one.luck is not None for one in found.found):
+        told.append(
+            "Seed: what a seed adds to all configurations. Luck of the first seed: how much higher the "
+            "selected configurations score on the seed that selects than on the others, less what it adds to "
+            "all."
         )
     if found.ranking is not None and found.ranking.tied:
         told.append(
@@ -178,6 +204,7 @@ def content_of(found: Stability) -> dict[str, Any]:
     return {
         "budgets": found.budgets.tolist(),
         "half": found.half,
+        "largest_with_interval": found.sure,
         "paired": found.paired,
         "common": list(found.common),
         "claims": [
@@ -228,16 +255,13 @@ def _by_budget(found: Stability, cells: Sequence[str]) -> dict[str, str]:
     return {str(budget): cell for budget, cell in zip(found.budgets, cells, strict=True)}
 
 
-def _intervals(series: Series) -> list[str]:
-    return [_interval(series, place) for place in range(len(series.low))]
-
-
 def _interval(series: Series, place: int) -> str:
     return f"{percent(series.low[place])} to {percent(series.high[place])}"
 
 
 def _with_interval(series: Series, place: int) -> str:
-    return f"{percent(series.value[place])} ({_interval(series, place)})"
+    value = percent(series.value[place])
+    return f"{value} ({_interval(series, place)})" if np.isfinite(series.low[place]) else value
 
 
 def _chances_content(chances: Chances) -> dict[str, Any]:
@@ -267,6 +291,7 @@ def _found_content(one: Found) -> dict[str, Any]:
         "beats_untrained_from": one.beats_from,
         "variance": None if one.parts is None else _variance(one.parts),
         "search_share": _series(one.search_share),
+        "luck_of_first_seed": _series(one.luck),
     }
 
 
