@@ -25,7 +25,7 @@ Rows = Mapping[str, float]
 
 
 def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: object) -> JudgedForm:
-    """Return runs of CCL-K's Table 3: a row has the same mean in both metrics, all the same relative spread."""
+    """Return runs of CCL-K's Table 3: a row has one mean in both metrics, all have one relative spread."""
     values = [
         RunValue(row, column, seed + 1, mean * (1 + SPREAD[seed]), untrained=untrained)
         for row, mean in rows.items()

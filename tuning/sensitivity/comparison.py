@@ -69,8 +69,8 @@ class Difference:
     Attributes:
         first, second: the studies' names.
         difference: in the score's units.
-        low, high: its 95 % interval: standard errors of the jackknife, and Student's t with one degree of freedom
-            less than the smaller study has trials.
+        low, high: its 95 % interval: standard errors of the jackknife, and Student's t with one degree of
+            freedom less than the smaller study has trials.
         wins: the probability that the best of the first beats the best of the second; ties count half.
     """
 

@@ -23,8 +23,8 @@ class SeedNoise:
         share: the share of the variance of single runs that configurations explain (intraclass correlation).
         share_low, share_high: its 95 % interval (from the F distribution; approximate if the number of seeds
             differs between trials).
-        detectable: two single runs that differ by less may differ by their seeds alone (95 %, Student's t with
-            the degrees of freedom between seeds).
+        detectable: two single runs that differ by less may differ by their seeds alone (95 %, Student's t
+            with the degrees of freedom between seeds).
         trials, runs: the number of trials with two seeds or more, and of their runs.
     """
 
