@@ -50,7 +50,7 @@ def summarise(values: Iterable[float | None]) -> Summary | None:
 
 
 FEW_SEEDS = 3
-"""With fewer runs, nothing is concluded: an interval of two is some nine times as wide as their distance."""
+"""With fewer runs, nothing is concluded: an interval of two is 12.7 times as wide as their distance."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,15 @@ def test_json_has_no_numbers_that_json_lacks(verify: Verify) -> None:
     assert "| ratio | ours.acc / none.acc > 1 | undecided |" in verify(ratio, runs).output
 
 
+def test_equal_differences_of_all_seeds_have_no_interval(verify: Verify) -> None:
+    runs = RUNS + "".join(f"less,acc,{seed},{value - 1}\n" for seed, value in enumerate(HEIGHTS["ours"], 1))
+    claims = [{"text": "one more", "check": 'row["ours"].acc > row["less"].acc'}]
+    (found,) = json.loads(verify(claims, runs, "--json").output)["claims"]
+    (only,) = found["comparisons"]
+    assert (found["p_false"], only["low"], only["high"]) == (0.5**5, None, None)
+    assert "| one more | ours.acc > less.acc | 1 | supports |" in verify(claims, runs).output
+
+
 def test_parquet_with_columns_of_its_own_says_the_same_as_csv(verify: Verify, tmp_path: Path) -> None:
     expected = verify([TRUE, FALSE]).output
     runs = pyarrow.csv.read_csv("runs.csv")

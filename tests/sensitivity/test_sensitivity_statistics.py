@@ -110,6 +110,20 @@ def test_intervals_at_the_largest_budget_cover_the_truth_and_equals_rarely_diffe
     assert np.mean([one.low > 0 or one.high < 0 for one in told]) < 0.12
 
 
+def test_the_smaller_of_two_studies_decides_how_well_their_difference_is_known() -> None:
+    """With the degrees of freedom of both together, equal methods differed in 11 % of the pairs."""
+    drawn = np.random.default_rng(0).normal(size=105)
+    small, large = drawn[:5], drawn[5:]
+    pair = with_scores(study(5, study="small"), list(small)), with_scores(study(100), list(large))
+    found = equal_budget(pair)
+    assert isinstance(found, EqualBudget)
+    (one,) = found.differences
+    # Budgets of one trial: the difference of two means, and Student's t with 4 degrees of freedom.
+    half = 2.7764 * (small.var(ddof=1) / 5 + large.var(ddof=1) / 100) ** 0.5
+    assert one.difference == pytest.approx(small.mean() - large.mean())
+    assert (one.high - one.low) / 2 == pytest.approx(half, rel=1e-4)
+
+
 def test_the_jackknife_leaves_out_each_score() -> None:
     scores, budgets = np.sort(np.random.default_rng(0).random(9)), np.array([1, 2])
     left_out = [expected_best(np.delete(scores, place), budgets) for place in range(9)]
@@ -193,6 +207,8 @@ def test_variance_components_by_hand() -> None:
     assert found.seed_std == pytest.approx(2**0.5)
     assert found.trial_std == pytest.approx(3.0)
     assert found.share == pytest.approx(9 / 11)
+    # Student's t with 5 degrees of freedom: 2.571.
+    assert found.detectable == pytest.approx(2.571 * 2, abs=1e-3)
     assert (found.trials, found.runs) == (5, 10)
 
 
@@ -209,7 +225,6 @@ def test_seed_noise_and_the_effect_of_parameters_are_separated(noise: float, eff
     assert found.trial_std == pytest.approx(effect * 12**-0.5, abs=0.2 * noise + 0.05)
     truth = effect**2 / 12 / (effect**2 / 12 + noise**2)
     assert found.share_low <= truth <= found.share_high + 1e-9
-    assert found.detectable == pytest.approx(1.96 * 2**0.5 * found.seed_std)
 
 
 def test_who_wins_is_a_matter_of_all_pairs() -> None:

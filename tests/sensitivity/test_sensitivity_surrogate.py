@@ -11,11 +11,11 @@ from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from contrasweep.tuning.sensitivity.boxes import View, averages, leaves_of
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.forest import Forest, fit_forest
-from contrasweep.tuning.sensitivity.marginals import interaction_shares, marginals, variance_shares
+from contrasweep.tuning.sensitivity.marginals import Share, interaction_shares, marginals, variance_shares
 from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import stages
 from contrasweep.tuning.sensitivity.tunability import best_default, robustness, tunability
-from tests.sensitivity.synthetic import observed, space_of, stopped
+from tests.sensitivity.synthetic import Objective, observed, space_of, stopped
 
 KERNELS = {"choice": ["rbf", "laplacian", "cosine"], "default": "rbf"}
 CONDITIONAL = space_of(
@@ -70,9 +70,10 @@ def test_a_marginal_curve_covers_the_true_one() -> None:
     assert np.mean(inside) > 0.8
 
 
-def test_shares_of_variance_and_interactions_are_recovered() -> None:
+def test_shares_of_variance_and_interactions_are_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     # By hand: Var(2a) = 4/12, Var(b) = 1/12, Var of the centred product = 9/144. An interaction without main
     # effects is the hardest effect to find; boosting that ends early finds part of it.
+    monkeypatch.setattr(forest_module, "PERMUTATIONS", 3)
     space = space_of(a="unit", b="unit", c="unit", d="unit", idle="unit")
     study = observed(
         space, lambda x: 2 * x["a"] + x["b"] + 3 * (x["c"] - 0.5) * (x["d"] - 0.5), 1400, noise=0.05
@@ -139,6 +140,33 @@ def test_pure_noise_shows_no_effects() -> None:
     assert found <= 3  # of 10
 
 
+def interactions_of(
+    names: str, objective: Objective, trials: int, noise: float, seed: int = 0
+) -> list[Share]:
+    observations = observed(
+        space_of(**dict.fromkeys(names, "unit")), objective, trials, noise=noise, seed=seed
+    )
+    return interaction_shares(forest_of(observations), [Share((name,), {}, 1.0, 0.0) for name in names])[1]
+
+
+def test_few_studies_of_pure_noise_show_any_interaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mark for each pair by itself (mean and two deviations of six permutations) was passed in 7 of 8."""
+    monkeypatch.setattr(forest_module, "TREES", 40)
+    studies = [interactions_of("abcdef", lambda x: 0 * x["a"], 30, 1.0, seed) for seed in range(8)]
+    assert sum(any(pair.above_chance for pair in pairs) for pairs in studies) <= 2
+
+
+def test_an_interaction_beside_a_larger_effect_of_another_parameter_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Permuted scores turn the effect of `a` into noise, among which the interaction is not seen."""
+    monkeypatch.setattr(forest_module, "TREES", 40)
+    pairs = interactions_of(
+        "abcd", lambda x: 3 * (x["a"] > 0.5) + 0.5 * ((x["c"] > 0.5) == (x["d"] > 0.5)), 120, 0.1
+    )
+    assert [pair.name for pair in pairs if pair.above_chance] == ["c x d"]
+
+
 def test_the_best_default_of_pure_noise_gains_nothing() -> None:
     """Judged by the trials that chose it, it gained four standard deviations here, and at least 0.9."""
     space = space_of(**dict.fromkeys("ab", "unit"), kernel=KERNELS)
@@ -147,6 +175,25 @@ def test_the_best_default_of_pure_noise_gains_nothing() -> None:
     for gain in found.gains:
         assert gain.low < 0 < gain.high
         assert gain.unseen_low < gain.unseen < gain.unseen_high
+
+
+def test_an_unseen_dataset_chooses_no_default_by_any_of_its_own_studies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two datasets want opposite values, so the default of the one loses on the other."""
+    monkeypatch.setattr(forest_module, "TREES", 60)
+    space = space_of(a="unit")
+    datasets = {"one": "x", "two": "x", "three": "x", "other": "y"}
+    best = {"x": 0.15, "y": 0.85}
+    studies = [
+        observed(space, lambda x, at=best[d]: -8 * (x["a"] - at) ** 2, 40, noise=0.02, seed=seed)  # type: ignore[misc]
+        for seed, d in enumerate(datasets.values())
+    ]
+    found = best_default("any", datasets, [forest_of(study) for study in studies])
+    for gain in found.gains:
+        assert gain.unseen_high < -1, gain.study
+    # A dataset counts once, however many studies it has: the default suits both alike.
+    assert 0.3 < float(found.values["a"]) < 0.7  # type: ignore[arg-type]
 
 
 def test_gains_over_the_defaults_are_recovered() -> None:

@@ -132,6 +132,32 @@ def test_a_comparison_is_found_true_false_equal_or_open(
     assert found.text == "a > b"
 
 
+@pytest.mark.parametrize("level", [1.0, 1e4])
+def test_equal_differences_of_all_seeds_are_judged_by_their_signs_and_have_no_interval(level: float) -> None:
+    """Five scores that differ by an image of the test split do not say that all other seeds do."""
+    other = level * np.array([0.901, 0.91, 0.892, 0.906, 0.9])
+    weights = leave_one_out(5)
+    pair = Quantity("a", weights @ (other + 0.01)), Quantity("b", weights @ other)
+    for statement, side in ((compare_sides(">", *pair), 0), (compare_sides("<", *pair), 1)):
+        found = against_and_for(statement, 5)
+        assert (found[side][0], found[1 - side][0]) == (0.5**5, 1.0)
+        (one,) = judge_each(statement, 5)
+        assert one.finding == ("supports", "contradicts")[side]
+        assert np.isnan([one.low, one.high]).all()
+    # Facts of the data have no seeds, so there is no doubt about them.
+    facts = compare_sides(">", Quantity("a", np.array([2.0])), Quantity("b", np.array([1.0])))
+    assert against_and_for(facts, 5)[0].tolist() == [0.0]
+    assert [(one.low, one.high) for one in judge_each(facts, 5)] == [(1.0, 1.0)]
+
+
+def test_equal_differences_of_five_seeds_do_not_contradict_one_of_several_comparisons() -> None:
+    weights = leave_one_out(5)
+    high, low = Quantity("a", weights @ np.full(5, 0.9)), Quantity("b", weights @ np.full(5, 0.5))
+    false, true = compare_sides("<", high, low), compare_sides("<", low, high)
+    assert against_and_for(false, 5)[1][0] == 0.5**5
+    assert against_and_for(All((false, true)), 5)[1][0] > ERROR
+
+
 def test_what_has_no_value_is_neither_supported_nor_contradicted() -> None:
     false, true = against_and_for(compare_sides(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
     assert (false.tolist(), true.tolist()) == ([1.0], [1.0])

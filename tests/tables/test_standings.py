@@ -20,14 +20,14 @@ from contrasweep.tuning.tables.summary import in_short, older_runs
 from contrasweep.tuning.tables.verdict import VerdictStatus, judge_all
 
 BEATS = "FairCCLK beats InfoNCE on both metrics."
-SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
+SPREAD = (-0.002, -0.001, 0.0, 0.001, 0.002)
 Rows = Mapping[str, float]
 
 
 def stored(rows: Rows, *, untrained: float = 80.0, seeds: int = 5, **form: object) -> JudgedForm:
-    """Return runs of CCL-K's Table 3: a row has the same mean in both metrics, and all have one spread."""
+    """Return runs of CCL-K's Table 3: a row has one mean in both metrics, all have one relative spread."""
     values = [
-        RunValue(row, column, seed + 1, mean + SPREAD[seed], untrained=untrained)
+        RunValue(row, column, seed + 1, mean * (1 + SPREAD[seed]), untrained=untrained)
         for row, mean in rows.items()
         for column in ("acc", "mse")
         for seed in range(seeds)

@@ -69,7 +69,8 @@ class Difference:
     Attributes:
         first, second: the studies' names.
         difference: in the score's units.
-        low, high: its 95 % interval (Student's t, standard errors of the jackknife).
+        low, high: its 95 % interval: standard errors of the jackknife, and Student's t with one degree of
+            freedom less than the smaller study has trials.
         wins: the probability that the best of the first beats the best of the second; ties count half.
     """
 
@@ -160,7 +161,8 @@ def _difference(studies: tuple[str, str], scores: Mapping[str, Floats], budget: 
     budgets = np.array([budget])
     difference = float((expected_best(first, budgets) - expected_best(second, budgets))[0])
     error = float(np.hypot(best_error(first, budgets), best_error(second, budgets))[0])
-    low, high = student_interval(difference, error, len(first) + len(second) - 2)
+    # The scores are not pooled, so the smaller study decides how well the error is known.
+    low, high = student_interval(difference, error, min(len(first), len(second)) - 1)
     return Difference(*studies, difference, low, high, wins(first, second, budget))
 
 

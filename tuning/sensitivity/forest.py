@@ -10,6 +10,10 @@ half-samples drawn without replacement equals its sampling spread on the whole (
 Shao and Wu 1989). Halves come in complementary pairs, so that one half can judge a choice of the other.
 Where scores are estimated, each half takes another draw of them: their uncertainty adds to the spread
 (multiple imputation, Rubin 1987).
+
+What chance gives comes from forests that are fitted on permuted data. For parameters, the scores are
+permuted. For pairs, only what an additive model leaves of them is permuted (Freedman and Lane 1983): trees
+make small interactions of additive effects, which permuted scores no longer have.
 """
 
 from collections.abc import Sequence
@@ -32,7 +36,12 @@ TREES: Final = 200
 DEPTH: Final = 4
 LEARNING_RATE: Final = 0.08
 PAIRS: Final = 12
-PERMUTATIONS: Final = 6
+ADDITIVE_PAIRS: Final = 2
+"""Of halves, for the residuals of an additive model. Two give every trial two predictions by others."""
+
+PERMUTATIONS: Final = 19
+"""What exceeds all of 19 permutations has p = 1 / 20."""
+
 MOST_TRIALS: Final = 1500
 """A larger study is thinned to this many trials at random: the curves change by less than their bands."""
 
@@ -68,6 +77,23 @@ class Forest:
         rng = np.random.default_rng(0)
         scores = [rng.permutation(self.trials.score) for _ in range(PERMUTATIONS)]
         return _fit_each([(self._columns, score) for score in scores])
+
+    @cached_property
+    def additive(self) -> tuple[Any, ...]:
+        """Trees fitted on scores without interactions: they show which interactions arise by chance.
+
+        The scores are those of an additive model plus its permuted residuals.
+        """
+        score, halves = self.trials.score, self.members[: 2 * ADDITIVE_PAIRS]
+        parts = [np.ones(len(score), dtype=bool), *halves]
+        whole, *fitted = [
+            trees.predict(self._columns)
+            for trees in _fit_each([(self._columns[rows], score[rows]) for rows in parts], depth=1)
+        ]
+        # Residuals of trials that the model has seen are too small.
+        rest = score - np.nanmean(np.where(halves, np.nan, fitted), axis=0)
+        rng = np.random.default_rng(0)
+        return _fit_each([(self._columns, whole + rng.permutation(rest)) for _ in range(PERMUTATIONS)])
 
     @cached_property
     def r2(self) -> float:
@@ -134,10 +160,10 @@ def _halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     return members
 
 
-def _fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
+def _fit_trees(columns: NDArray[np.float32], score: Floats, seed: int, depth: int = DEPTH) -> Any:
     boosted = GradientBoostingRegressor(
         n_estimators=TREES,
-        max_depth=DEPTH,
+        max_depth=depth,
         learning_rate=LEARNING_RATE,
         subsample=0.7,
         min_samples_leaf=3,
@@ -148,13 +174,13 @@ def _fit_trees(columns: NDArray[np.float32], score: Floats, seed: int) -> Any:
         return boosted.fit(columns, score)
 
 
-def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]]) -> tuple[Any, ...]:
+def _fit_each(data: Sequence[tuple[NDArray[np.float32], Floats]], depth: int = DEPTH) -> tuple[Any, ...]:
     """Fit trees on each pair of columns and scores, with the place of the pair as the seed.
 
     Threads suffice, because trees grow without holding Python's lock.
     """
     with ThreadPoolExecutor(min(len(data), joblib.cpu_count())) as threads:
-        return tuple(threads.map(lambda place: _fit_trees(*data[place], place), range(len(data))))
+        return tuple(threads.map(lambda place: _fit_trees(*data[place], place, depth), range(len(data))))
 
 
 def spread(halves: Floats) -> Floats:

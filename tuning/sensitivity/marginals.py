@@ -3,7 +3,7 @@
 The shares are a functional analysis of variance by Hutter, Hoos and Leyton-Brown (2014). The averages over
 the space come from `boxes`. So a parameter counts in the scale in which it was searched, and a conditional
 parameter counts within each value of its parents. Noise explains variance too: forests on permuted scores say
-how large a share chance gives.
+how large a share chance gives; see `forest`.
 """
 
 import itertools
@@ -97,7 +97,9 @@ class Share:
         parameters: one name or two.
         condition: the parents' values within which the share is taken; empty for the whole space.
         share: of the surrogate's variance there, 0..1.
-        by_chance: the share that permuted scores give: mean plus two standard deviations over permutations.
+        by_chance: the largest share that permutations give (19; so chance gives more in 5 % of the cases).
+            For a parameter, the scores are permuted. For a pair, it is the largest share of any pair, in
+            scores with the additive effects and no interaction: so it holds for all pairs at once.
     """
 
     parameters: tuple[str, ...]
@@ -107,7 +109,7 @@ class Share:
 
     @property
     def above_chance(self) -> bool:
-        """Whether it explains more than permuted scores do."""
+        """Whether it explains more than chance gives."""
         return bool(self.share > self.by_chance)
 
     @property
@@ -183,7 +185,9 @@ def _averages(boosted: Any, forest: Forest, views: Sequence[View]) -> list[Float
 
 def variance_shares(forest: Forest) -> list[Share]:
     """Return the share of each parameter, largest first; a conditional one has a share for each condition."""
-    return _shares(forest, single_views(forest.axes, forest.strata))
+    views = single_views(forest.axes, forest.strata)
+    observed, *chance = _shares_of(forest, [forest.whole, *forest.shuffled], views)
+    return _shares(forest, views, observed, np.max(chance, axis=0))
 
 
 def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[View], list[Share]]:
@@ -196,29 +200,27 @@ def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[V
     chosen = [i for i, axis in enumerate(forest.axes) if axis.name in names]
     pairs = map(View, itertools.combinations(chosen, 2))
     views = [view for view in pairs if any(view.is_active(forest.axes, s) for s in forest.strata)]
-    return views, _shares(forest, views)
+    if not views:
+        return [], []
+    observed, *chance = _shares_of(forest, [forest.whole, *forest.additive], views)
+    return views, _shares(forest, views, observed, np.full(len(views), np.max(chance)))
 
 
-def _shares(forest: Forest, views: Sequence[View]) -> list[Share]:
-    observed = _variances(forest, forest.whole, views)
-    chance = [_variances(forest, boosted, views) for boosted in forest.shuffled]
-    floor = np.mean(chance, axis=0) + 2 * np.std(chance, axis=0, ddof=1)
-    found = []
-    for view, variance, least in zip(views, observed, floor, strict=True):
-        total = _total(forest, view)
-        scale = 1 / total if total > 0 else 0.0
-        names = tuple(forest.axes[i].name for i in view.over)
-        condition = view.condition_values(forest.axes)
-        found.append(Share(names, condition, min(variance * scale, 1.0), min(float(least) * scale, 1.0)))
+def _shares(forest: Forest, views: Sequence[View], observed: Floats, by_chance: Floats) -> list[Share]:
+    found = [
+        Share(tuple(forest.axes[i].name for i in view.over), view.condition_values(forest.axes), share, least)
+        for view, share, least in zip(views, observed.tolist(), by_chance.tolist(), strict=True)
+    ]
     return sorted(found, key=lambda one: (-one.share, one.name))
 
 
-def _variances(forest: Forest, boosted: Any, views: Sequence[View]) -> list[float]:
-    means = _averages(boosted, forest, views)
-    return [
-        _variance(mean, view_weights(forest.axes, forest.strata, view))
-        for mean, view in zip(means, views, strict=True)
-    ]
+def _shares_of(forest: Forest, fitted: Sequence[Any], views: Sequence[View]) -> Floats:
+    """Return the share of the surrogate's variance that each view has in fitted trees, (fitted, views)."""
+    weights = [view_weights(forest.axes, forest.strata, view) for view in views]
+    variances = np.array([[*map(_variance, _averages(one, forest, views), weights)] for one in fitted])
+    total = _totals(forest, views)
+    shares = np.divide(variances, total, out=np.zeros_like(variances), where=total > 0)
+    return np.asarray(np.minimum(shares, 1.0))
 
 
 def _variance(mean: Floats, weight: Floats) -> float:
@@ -237,10 +239,24 @@ def _margin(effect: Floats, weight: Floats, axis: int) -> Floats:
     return np.asarray(np.divide(total, weights, out=np.zeros_like(total), where=weights > 0))
 
 
-def _total(forest: Forest, view: View) -> float:
-    """Return the variance of the surrogate over draws from the part of the space that a view covers."""
-    covered = [s for s in forest.strata if s.meets(view.condition) and view.is_active(forest.axes, s)]
-    total = sum(s.weight for s in covered)
-    rescaled = tuple(replace(s, weight=s.weight / total) for s in covered)
+def _totals(forest: Forest, views: Sequence[View]) -> Floats:
+    """Return the variance of the surrogate over draws from the part of the space that each view covers."""
+    found: dict[tuple[int, ...], float] = {}
+    parts = []
+    for view in views:
+        part = tuple(
+            place
+            for place, stratum in enumerate(forest.strata)
+            if stratum.meets(view.condition) and view.is_active(forest.axes, stratum)
+        )
+        parts.append(part)
+        if part not in found:
+            found[part] = _total(forest, [forest.strata[place] for place in part])
+    return np.array([found[part] for part in parts])
+
+
+def _total(forest: Forest, strata: Sequence[Stratum]) -> float:
+    weight = sum(s.weight for s in strata)
+    rescaled = tuple(replace(s, weight=s.weight / weight) for s in strata)
     codes = draw_codes(forest.axes, rescaled, DRAWS, np.random.default_rng(0))
     return float(forest.predict(codes).var())

@@ -9,7 +9,7 @@ from scipy.stats import chi2, f
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations
-from contrasweep.tuning.statistics import TAILS, Z
+from contrasweep.tuning.statistics import TAILS, t_quantile
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class SeedNoise:
         share: the share of the variance of single runs that configurations explain (intraclass correlation).
         share_low, share_high: its 95 % interval (from the F distribution; approximate if the number of seeds
             differs between trials).
-        detectable: two single runs that differ by less may differ by their seeds alone (95 %).
+        detectable: two single runs that differ by less may differ by their seeds alone (95 %, Student's t
+            with the degrees of freedom between seeds).
         trials, runs: the number of trials with two seeds or more, and of their runs.
     """
 
@@ -63,7 +64,7 @@ def seed_noise(observations: Observations) -> SeedNoise | TooFew:
         share=share,
         share_low=low,
         share_high=high,
-        detectable=Z * math.sqrt(2 * mean_within),
+        detectable=t_quantile(within) * math.sqrt(2 * mean_within),
         trials=len(sizes),
         runs=len(score),
     )

@@ -178,7 +178,8 @@ class DatasetGain:
         dataset: of the study.
         gain: in the score's units: of what one half of each study's trials chooses, judged by the other.
         low, high: its 95 % interval.
-        unseen: the gain of the default that the *other* studies choose: an estimate for a new dataset.
+        unseen: the gain of the default that the studies of all *other* datasets choose: an estimate for a
+            new dataset.
         unseen_low, unseen_high: its 95 % interval.
     """
 
@@ -199,7 +200,7 @@ class BestDefault:
     Attributes:
         method: the method that was searched.
         values: the configuration: the tried one with the highest mean predicted score, where each study's
-            scores are measured in its own standard deviations.
+            scores are measured in its own standard deviations and each dataset counts once.
         gains: on each dataset.
     """
 
@@ -213,7 +214,7 @@ def best_default(method: str, studies: Mapping[str, str], forests: Sequence[Fore
 
     Args:
         method: the method of all the studies.
-        studies: name to dataset, in the order of `forests`; two or more.
+        studies: name to dataset, in the order of `forests`; of two datasets or more.
         forests: the surrogate of each study.
     """
     axes = forests[0].axes
@@ -222,14 +223,22 @@ def best_default(method: str, studies: Mapping[str, str], forests: Sequence[Fore
     scores = np.stack([forest.predict_halves(options) for forest in forests])
     # In standard deviations of each study's scores, (studies, halves, options).
     scaled = scores / np.array([float(forest.trials.score.std()) or 1.0 for forest in forests])[:, None, None]
-    chosen = np.argmax(scaled.mean(axis=0), axis=1)
+    # A dataset with several studies has no more weight than one with a single study.
+    of = np.array([*studies.values()])
+    datasets = {dataset: scaled[of == dataset].mean(axis=0) for dataset in studies.values()}
+    chosen = np.argmax(_mean(datasets), axis=1)
     gains = []
     for i, (study, dataset) in enumerate(studies.items()):
-        elsewhere = int(np.argmax(np.delete(scaled, i, axis=0).mean(axis=(0, 1))))
+        others = {name: own for name, own in datasets.items() if name != dataset}
+        elsewhere = int(np.argmax(_mean(others).mean(axis=0)))
         unseen = scores[i, :, elsewhere] - scores[i, :, 0]
         mean, error = float(unseen.mean()), float(spread(unseen))
         gains.append(
             DatasetGain(study, dataset, *_judged(scores[i], chosen), mean, *normal_interval(mean, error))
         )
-    best = options[int(np.argmax(scaled.mean(axis=(0, 1))))]
+    best = options[int(np.argmax(_mean(datasets).mean(axis=0)))]
     return BestDefault(method, values_of(axes, best), tuple(gains))
+
+
+def _mean(scores: Mapping[str, Floats]) -> Floats:
+    return np.asarray(np.mean([*scores.values()], axis=0))

@@ -35,9 +35,11 @@ class JudgedComparison:
     Attributes:
         text: the comparison.
         margin: the estimate of its margin, positive where the comparison is true.
-        low, high: the 90 % interval of the margin: each end is passed by chance in 5 % of the cases.
+        low, high: the 90 % interval of the margin: each end is passed by chance in 5 % of the cases. NaN
+            where the margins of all seeds are equal: they do not say how far those of others would be away.
         finding: `supports` where the interval lies above 0, `contradicts` where it lies below, `equal` where
-            it lies within the smallest difference that counts, else `undecided`.
+            it lies within the smallest difference that counts, else `undecided`. Without an interval, the
+            sign test decides, and margins of exactly 0 are `equal`.
     """
 
     text: str
@@ -145,12 +147,19 @@ def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = estimate / error
     false, true = stats.t.sf(t, seeds - 1), stats.t.cdf(t, seeds - 1)
-    # Without spread there is no doubt; a margin of exactly 0 is neither above nor below.
     still = error == 0
-    exactly = (estimate > 0) if comparison.strict else (estimate >= 0)
-    false = np.where(still, np.where(exactly, 0.0, 1.0), false)
-    true = np.where(still, np.where(estimate < 0, 0.0, 1.0), true)
+    # Scores move in steps, so that the margins of all seeds can be equal. Then only their signs are evidence
+    # (sign test). A margin of exactly 0 is neither above nor below. Facts of the data are beyond doubt.
+    p = 0.5**seeds if _is_measured(comparison) else 0.0
+    equal = 1.0 if comparison.strict else 0.0
+    false = np.where(still, np.where(estimate > 0, p, np.where(estimate == 0, equal, 1.0)), false)
+    true = np.where(still, np.where(estimate < 0, p, 1.0), true)
     return np.nan_to_num(false, nan=1.0), np.nan_to_num(true, nan=1.0)
+
+
+def _is_measured(comparison: Comparison) -> bool:
+    """Return whether a margin has a value for each sample of the seeds; one of facts has a single value."""
+    return np.size(comparison.margin) > 1
 
 
 def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
@@ -165,7 +174,7 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
         pseudo = seeds * margins[:, :1] - (seeds - 1) * margins[:, 1:]
         error = pseudo.std(axis=1, ddof=1) / math.sqrt(seeds)
         # What is alike in every sample has no spread but the rounding of its sums.
-        error[np.ptp(margins, axis=1) <= ROUNDING * np.abs(margins).max(axis=1)] = 0.0
+        error[np.ptp(margins, axis=1) <= ROUNDING * comparison.scale] = 0.0
     return pseudo.mean(axis=1), error
 
 
@@ -183,4 +192,6 @@ def _judged(comparison: Comparison, seeds: int) -> JudgedComparison:
         finding = "contradicts"
     elif within is not None and -within <= low and high <= within:
         finding = "equal"
+    if errors[0] == 0 and _is_measured(comparison):
+        low = high = math.nan
     return JudgedComparison(comparison.text, estimate, low, high, finding)

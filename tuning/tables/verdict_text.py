@@ -50,10 +50,9 @@ def verdict_content(verdict: Verdict) -> dict[str, Any]:
 
 
 def _interval(one: JudgedComparison) -> tuple[str, str]:
-    """Return the margin and its interval; empty where it has no value, as after a division by 0."""
-    if not math.isfinite(one.margin):
-        return "", ""
-    return f"{one.margin:.4g}", f"{one.low:.4g} to {one.high:.4g}"
+    """Return the margin and its interval; empty where one has no value, as after a division by 0."""
+    margin = f"{one.margin:.4g}" if math.isfinite(one.margin) else ""
+    return margin, "" if math.isnan(one.low) else f"{one.low:.4g} to {one.high:.4g}"
 
 
 def verdict_line(verdict: Verdict) -> tuple[str, str, str, str]:

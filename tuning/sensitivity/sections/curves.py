@@ -96,8 +96,8 @@ def _tell_interactions(found: Known, one: StudySensitivity) -> tuple[str, list[g
     )
     text = (
         "The share of the surrogate's variance that two parameters explain beyond the sum of their own "
-        f"shares. More than chance gives: {counts}. The maps show the mean score over both; the largest "
-        "interactions come first."
+        f"shares. More than chance gives to any pair (95 %): {counts}. The maps show the mean score over "
+        "both; the largest interactions come first."
     )
     figures = []
     for place in range(PAIRS_DRAWN):

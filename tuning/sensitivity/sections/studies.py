@@ -108,9 +108,10 @@ def _defaults(found: Sensitivity, tables: dict[str, Table]) -> Section:
     ]
     text = (
         "One configuration for all datasets: the one with the highest mean predicted score, each study in "
-        "units of its own standard deviation. Its gain is that of a choice by one half of the trials, judged "
-        "by the other half. The last columns are the gain of the configuration that the other datasets "
-        "choose, an estimate for a new dataset, with its interval.\n\n" + "\n\n".join(lines)
+        "units of its own standard deviation, and each dataset counted once. Its gain is that of a choice by "
+        "one half of the trials, judged by the other half. The last columns are the gain of the "
+        "configuration that the other datasets choose, an estimate for a new dataset, with its "
+        "interval.\n\n" + "\n\n".join(lines)
     )
     return Section("Best default over the datasets", text, (), [tables["best_defaults"]])
 
