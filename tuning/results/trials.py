@@ -119,9 +119,8 @@ def _means(scores: Floats) -> Floats:
 
     So a resumed search finds the ties of one that was never stopped.
     """
-    finite = np.isfinite(scores).all(axis=1).tolist()
-    rows = zip(scores.tolist(), finite, strict=True)
-    return np.array([statistics.fmean(row) if usable else math.nan for row, usable in rows])
+    finite = [row if all(map(math.isfinite, row)) else [math.nan] for row in scores.tolist()]
+    return np.array([statistics.fmean(row) for row in finite])
 
 
 def merit_of(one: TrialOutcome, metric: str) -> float | None:
