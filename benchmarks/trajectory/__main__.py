@@ -97,11 +97,12 @@ def go_on(run: Run, data: Prepared, test: Any, at: Sequence[int], until: int | N
             with written_whole(run.scores) as file:
                 parquet.write_table(pa.Table.from_pylist(rows), file)
             logging.info("%s, epoch %d: %s", run.name, record.epoch, scores)
-        if record.epoch % SAVED_EVERY == 0 or last:
+        if record.finished:
+            run.state.unlink(missing_ok=True)
+        elif last or record.epoch % SAVED_EVERY == 0:
             write_whole(run.state, record.checkpoint())
-        if last and not record.finished:
+        if last:
             return
-    run.state.unlink(missing_ok=True)
 
 
 def _scores(record: EpochRecord, experiment: Experiment, data: Prepared, test: Any) -> dict[str, float]:

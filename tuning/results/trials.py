@@ -100,9 +100,10 @@ def epoch_means(epochs: pa.Table, record: StudyRecord, metric: str) -> dict[int,
         return {}
     score = column.to_numpy().astype(np.float64)[given]
     keys, group = np.unique(np.stack([trial[given], epoch[given]], axis=1), axis=0, return_inverse=True)
-    whole = np.bincount(group.reshape(-1)) == record.seeds
-    in_order = np.argsort(group.reshape(-1), kind="stable")
-    of_whole = score[in_order][whole[group.reshape(-1)][in_order]].reshape(-1, record.seeds)
+    group = group.reshape(-1)
+    whole = np.bincount(group) == record.seeds
+    in_order = np.argsort(group, kind="stable")
+    of_whole = score[in_order][whole[group[in_order]]].reshape(-1, record.seeds)
     means = of_whole[:, 0] if record.seeds == 1 else _means(of_whole)
     keys = keys[whole]
     starts = np.flatnonzero(np.diff(keys[:, 0])) + 1
