@@ -73,6 +73,17 @@ def test_every_preset_that_a_row_names_ships() -> None:
             assert named <= known, table.id
 
 
+def test_a_table_with_cmc_tells_that_its_temperature_is_not_the_papers() -> None:
+    own = [
+        t
+        for t in TABLES
+        if t.paper == "cacr" and any("cmc@cifar10" in str(r.preset) for r in t.run.rows.values())
+    ]
+    assert len(own) == 5
+    for table in own:
+        assert any("the temperature of CMC" in text for text in table.run.deviations), table.id
+
+
 def test_a_table_that_nothing_runs_says_why() -> None:
     for table in TABLES:
         run = table.run

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from contrasweep.search_spaces.tables import Claim
+from contrasweep.search_spaces.tables import Claim, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import parse_check
 from contrasweep.tuning.tables.evaluate import Numbers, evaluate
 from contrasweep.tuning.tables.evidence import ERROR, against_and_for, leave_one_out
 from contrasweep.tuning.tables.functions import Curve
-from contrasweep.tuning.tables.results import RunValue
+from contrasweep.tuning.tables.results import RunValue, TableResults
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
-from contrasweep.tuning.tables.verdict import Verdict, judge
+from contrasweep.tuning.tables.verdict import Verdict, judge, judge_all
 
 HIGH, LOW = [90, 91, 92, 94, 95], [80, 82, 81, 83, 84]
 Cells = Mapping[tuple[str, str], list[float] | float]
@@ -174,3 +174,20 @@ def test_the_place_of_a_top_may_be_compared_with_a_range() -> None:
     assert status('2 * argmax_x("c") >= 3') == "holds"
     assert status('argmax_x("c") == 1') == "contradicted"
     assert status('argmax_x("c") > 3') == "contradicted"
+
+
+def test_claims_about_scene_are_judged_in_one_view_too() -> None:
+    # The paper describes Scene in one view, its released code has two.
+    table = load_table("herocon-t2")
+    columns = ("scene_f1", "scene_auc", "one_view_f1", "one_view_auc")
+    values = (
+        RunValue(row, c, seed, 0.6 + seed / 100)
+        for row in table.row_names
+        for c in columns
+        for seed in range(1, 6)
+    )
+    verdicts = judge_all(TableResults(table, "paper", False, 5, tuple(values)))
+    about_scene = {v.claim.text for v in verdicts if v.claim.retest and "On Scene" in v.claim.text}
+    again = {v.claim.text for v in verdicts if v.read_in and "Scene in one view, F1" in v.read_in}
+    assert len(about_scene) == 3
+    assert again == about_scene
