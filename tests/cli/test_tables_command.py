@@ -91,6 +91,17 @@ def test_a_dry_run_shows_every_cell_and_starts_nothing(run: Run, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_counts_the_cells_whose_data_are_not_here(run: Run) -> None:
+    told = "0 here, 0 missing; not counted: 2 cells whose data are not here"
+    assert (
+        told
+        in run(
+            "table", "cclk-t3", "--row", "infonce", "--column", "acc", "--column", "mse", "--dry-run"
+        ).output
+    )
+    assert "not counted" not in run("table", "cclk-t3", "--scale", "quick", "--dry-run").output
+
+
 def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None:
     store_runs(QUICK, tmp_path / "results", score, seeds=range(1, 3))
     arguments = ("table", "cclk-t3", "--scale", "quick", "--no-run")

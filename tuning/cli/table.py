@@ -256,6 +256,8 @@ def _save(held: "HeldTable", folder: Path) -> None:
 
 
 def _print_plan(held: "HeldTable", as_json: bool) -> None:
+    from contrasweep.tuning.tables.planned import DATA
+
     plan = held.plan
     if plan.table.run.information is not None and not as_json:
         say(f"{plan.table.id}: facts of {plan.table.run.information}, no run")
@@ -275,8 +277,11 @@ def _print_plan(held: "HeldTable", as_json: bool) -> None:
         print_json({"table": plan.table.id, **counts, **costs, "cells": rows})
         return
     budget = f" and {counted(plan.trials, 'trial')} a row" if plan.tuned else ""
+    absent = sum(cell.state == DATA for cell in plan.chosen)
+    without = f"; not counted: {counted(absent, 'cell')} whose data are not here" if absent else ""
+    runs = f"{counted(plan.runs, 'final run')}, {plan.seeds} of each cell{budget}"
     print_rows(
         f"{plan.table.id}, {plan.scale} scale: {plan.state}",
         rows,
-        footer=f"{counted(plan.runs, 'final run')}, {plan.seeds} of each cell{budget}: {left.in_words}",
+        footer=f"{runs}: {left.in_words}{without}",
     )
