@@ -44,9 +44,10 @@ RUN = """## To run a table
 interruption, the same command continues. It reuses runs and searches that other tables have made in the
 same results folder; the section then names them. With `--save FOLDER`, the scores go to a small Parquet
 file too, and the same command on another machine runs only what this file lacks (all of a searched form).
-`contrasweep tables` lists all tables. `--workers`, `--gpus-per-worker`, `--device` and `--address` say
-[where it runs](where-to-run.md). `--format latex` gives a booktabs table with its gaps and claims,
-`--format csv` one line for each cell and each claim, `--json` all of it.
+`contrasweep tables` lists all tables: what each needs, and what it costs on one core where an epoch was
+timed. `contrasweep table ID --dry-run` shows every cell. `--workers`, `--gpus-per-worker`, `--device` and
+`--address` say [where it runs](where-to-run.md). `--format latex` gives a booktabs table with its gaps and
+claims, `--format csv` one line for each cell and each claim, `--json` all of it.
 """
 
 
