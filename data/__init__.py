@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
     from contrasweep.data.hierarchy import Hierarchy, hierarchy_clusters, read_hierarchy
     from contrasweep.data.images import UNLABELLED, LabelledImages
+    from contrasweep.data.machine_share import Share, take_share
     from contrasweep.data.matching import clustering_accuracy, clustering_nmi, renumbered
     from contrasweep.data.options import DatasetOption
     from contrasweep.data.photometric import luma_of, normalise
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
         shard_lengths,
     )
     from contrasweep.data.seeds import named_seed, numpy_generator, torch_generator
-    from contrasweep.data.share import Share, take_share
     from contrasweep.data.spec import DatasetFamily
     from contrasweep.data.streaming import Images, Placement, StreamedImages, image_batches, image_chunks
     from contrasweep.data.top_k import rank_by_entropy, top_k_clusterings, top_k_clusters

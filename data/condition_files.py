@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.fingerprint import fingerprint_of_file
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given

@@ -342,7 +342,8 @@ def default_placement() -> Placement:
     """Return where encoded images are held: `$CONTRASWEEP_PLACEMENT`, else "auto".
 
     "resident": decoded into memory as uint8; "stream": decoded batch by batch; "auto": in memory if they
-    fit (`data.share.resident_limit`). The placement changes no pixel, so it is not an option of a dataset.
+    fit (`data.machine_share.resident_limit`). The placement changes no pixel, so it is not an option of a
+    dataset.
     Small datasets that are stored decoded (MNIST, CIFAR, the digits) are always in memory.
 
     Raises:

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from contrasweep.data.cache import kept_folder, while_unchanged
 from contrasweep.data.fingerprint import state_below
-from contrasweep.data.kept import kept_folder, while_unchanged
 from contrasweep.data.own_folders import is_saved
 from contrasweep.data.root import DatasetMissing
 from contrasweep.libraries import DATASETS, require

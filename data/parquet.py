@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.data.kept import kept_folder
+from contrasweep.data.cache import kept_folder
 from contrasweep.data.root import DatasetDamaged
 
 log = logging.getLogger(__name__)

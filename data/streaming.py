@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads, shared_processes
+from contrasweep.data.machine_share import decoders, decodes_in_processes, resident_limit
 from contrasweep.data.packing import host_bytes
-from contrasweep.data.share import decoders, decodes_in_processes, resident_limit
 
 Placement = Literal["auto", "resident", "stream"]
 
@@ -132,7 +132,8 @@ def image_batches(images: Images, batches: Iterable[Tensor]) -> Iterator[Tensor]
     """Yield the images of each batch of rows, in order, on the images' device.
 
     A tensor is indexed. For streamed images, threads or processes decode the next batches while one is used;
-    `data.share` says which, and how many. Each result has the shape of its rows and then ``(C, S, S)``.
+    `data.machine_share` says which, and how many. Each result has the shape of its rows and then
+    ``(C, S, S)``.
 
     Raises:
         DatasetDamaged: an image cannot be decoded.
@@ -155,8 +156,8 @@ def image_chunks(images: Images, size: int) -> Iterator[Tensor]:
 def place(images: Images, placement: Placement = "auto") -> Images:
     """Return the images decoded into memory, or left on disk; a tensor is returned as it is.
 
-    "auto" decodes images that need no more bytes than `data.share.resident_limit` allows on their device; the
-    other placements force a choice.
+    "auto" decodes images that need no more bytes than `data.machine_share.resident_limit` allows on their
+    device; the other placements force a choice.
 
     Raises:
         ValueError: an unknown placement.

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.image_files import MOST_BYTES
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.own_folders import EXTENSIONS
 from contrasweep.data.root import DatasetDamaged
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.synchronisation import reading_synchronises
 
 
 class Positives(NamedTuple):
@@ -73,7 +73,7 @@ def sizes_by_group(group: Tensor) -> Tensor:
 
 
 def _rows(group: Tensor) -> int:
-    return len(group) if reading_waits(group) else int(group.max()) + 1
+    return len(group) if reading_synchronises(group) else int(group.max()) + 1
 
 
 def group_sums(x: Tensor, group: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def positives(group: Tensor, *, columns: bool | None = None) -> Positives:
     With `columns` the cost is N * M, not N * N, but M is read from the device; None: where that is free.
     """
     if columns is None:
-        columns = not reading_waits(group)
+        columns = not reading_synchronises(group)
     if columns:
         return _by_columns(group)
     present = (group[:, None] == group).fill_diagonal_(False)

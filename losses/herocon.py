@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from contrasweep.losses.derivatives import first_derivative_only
 from contrasweep.losses.groups import group_index
 from contrasweep.losses.scores import cosines, full_precision, normalised
+from contrasweep.losses.synchronisation import reading_synchronises
 from contrasweep.losses.terms import Loss, LossTerms
 from contrasweep.losses.validation import Count, require_views
-from contrasweep.losses.waiting import reading_waits
 from contrasweep.rules import OneOf
 
 NEGATIVES = ("both", "cross")
@@ -142,11 +142,11 @@ def _label_matrix(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         raise ValueError(f"features must be (n, D) and labels (n, c) or (n,) of the same n > 0, got {shapes}")
     if labels.dim() == 1:
         number = group_index(labels)
-        classes = len(labels) if reading_waits(labels) else int(number.max()) + 1
+        classes = len(labels) if reading_synchronises(labels) else int(number.max()) + 1
         Y = number[:, None] == torch.arange(classes, device=labels.device)
         return Y.to(features.dtype), Y.new_ones(())
     allowed = (labels == 0) | (labels == 1)
-    if not reading_waits(labels) and not allowed.all():
+    if not reading_synchronises(labels) and not allowed.all():
         raise ValueError("a label matrix must hold 0 and 1 only; class numbers go in shape (n,)")
     Y = labels.to(features.dtype).masked_fill(~allowed, torch.nan)
     return Y, (Y.sum(1) == 1).all() & (Y.shape[1] > 1)
@@ -192,7 +192,7 @@ class _PairLogSums(torch.autograd.Function):
 
 def _label_chunks(Y: Tensor, valid: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Chunks of labels (k,), their positive rows (k, p), and weights (k, p), which are 0 at padding rows."""
-    if reading_waits(Y):
+    if reading_synchronises(Y):
         return _even_chunks(Y, valid)
     counts = Y.sum(0).long()
     order = torch.argsort(counts, descending=True, stable=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.losses.groups import group_index, sizes_by_group
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.synchronisation import reading_synchronises
 
 POPULATIONS = ("positive aligned", "positive conflicting", "negative aligned", "negative conflicting")
 
@@ -39,7 +39,7 @@ def pair_populations(labels: Tensor, bias: Tensor, *, with_self: bool = False) -
     The sums go group by group, which is several times faster on a CPU than masks of all pairs. Elsewhere
     their number would have to be read from the device.
     """
-    kind = _ByMasks if reading_waits(labels) else _ByGroups
+    kind = _ByMasks if reading_synchronises(labels) else _ByGroups
     return kind.of(labels, bias, with_self)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from contrasweep.losses.derivatives import first_derivative_only
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.synchronisation import reading_synchronises
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def softmax_and_logsumexp(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     largest = scores.amax(dim)
     result = largest - share.amax(dim).log()
     empty = largest == -torch.inf
-    if reading_waits(empty) or empty.any():
+    if reading_synchronises(empty) or empty.any():
         share.masked_fill_(empty.unsqueeze(dim), 0)
         result.masked_fill_(empty, -torch.inf)
     return share, result

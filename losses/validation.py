@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_or
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.synchronisation import reading_synchronises
 from contrasweep.names import did_you_mean
 from contrasweep.rules import Number, OneOf, Rule
 
@@ -173,7 +173,7 @@ def require_positive(name: str, values: Tensor, *, or_zero: bool = False) -> Non
 
 def extremes(values: Tensor) -> tuple[float, float] | None:
     """Return the smallest and the largest value; None of no values, and where reading them waits."""
-    if reading_waits(values) or not values.numel():
+    if reading_synchronises(values) or not values.numel():
         return None
     low, high = torch.aminmax(values)
     return low.item(), high.item()

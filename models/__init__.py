@@ -1,7 +1,7 @@
 """Encoders, projection heads, momentum encoders, probes and scores."""
 
 from contrasweep.models.encoders.encoder import Encoder
-from contrasweep.models.encoders.given import ImageInput, ViewsInput
+from contrasweep.models.encoders.inputs import ImageInput, ViewsInput
 from contrasweep.models.encoders.registry import (
     ENCODERS,
     VECTOR_ENCODERS,

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from contrasweep.given_files import read_given
 from contrasweep.libraries import LibraryMissing, library_and_model, of_library
 from contrasweep.models.encoders.encoder import Encoder
-from contrasweep.models.encoders.given import ImageInput, ViewsInput
+from contrasweep.models.encoders.inputs import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.encoders.registry import UnknownEncoder, build_encoder
 from contrasweep.models.encoders.weights import load_tensors, metadata_of

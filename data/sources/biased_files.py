@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.encoded import check_labels, header_of
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.image_files import image_bytes
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.listing import names_below
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, check_files

@@ -28,15 +28,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.cache import kept_folder, state_of
 from contrasweep.data.decoding import LARGEST_SIDE, CorruptImage, decode_image
 from contrasweep.data.decoding_pool import decoding_threads
 from contrasweep.data.facts import TransductiveSpec
 from contrasweep.data.image_files import image_bytes
-from contrasweep.data.kept import kept_folder, state_of
+from contrasweep.data.machine_share import RESIDENT_LIMIT
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator, torch_generator
-from contrasweep.data.share import RESIDENT_LIMIT
 from contrasweep.data.transductive import MultiView, TransductiveFamily
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.cache import kept_folder, state_of
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.kept import kept_folder, state_of
 from contrasweep.data.options import Options
 from contrasweep.data.root import DatasetDamaged, DatasetMissing, check_files, path_below
 from contrasweep.data.seeds import numpy_generator, torch_generator

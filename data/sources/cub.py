@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.kept import while_unchanged
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files
 from contrasweep.data.sources.listed_images import ListedImages, listed_family

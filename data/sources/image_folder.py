@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of
@@ -17,7 +18,6 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.image_files import image_bytes
 from contrasweep.data.images import LabelledImages
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import (
     EXTENSIONS,

@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of, open_encoded
 from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.images import UNLABELLED, LabelledImages
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import FOLDERS, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below

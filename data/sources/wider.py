@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrasweep.data.kept import while_unchanged
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.options import Options
 from contrasweep.data.root import Archive, DatasetDamaged
 from contrasweep.data.sources.listed_images import ListedImages, listed_family

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from contrasweep.data.kept import while_unchanged
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import numpy_generator

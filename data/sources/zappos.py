@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrasweep.data.cache import while_unchanged
 from contrasweep.data.clusterings import ZAPPOS_FILES, ZAPPOS_FOLDER, ZAPPOS_SOURCE
-from contrasweep.data.kept import while_unchanged
 from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import Archive, DatasetDamaged, check_files

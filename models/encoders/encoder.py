@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from contrasweep.models.encoders.given import ImageInput, ViewsInput
+from contrasweep.models.encoders.inputs import ImageInput, ViewsInput
 
 
 class Encoder(nn.Module):

@@ -15,7 +15,7 @@ from torch import nn
 
 from contrasweep.libraries import library_and_model
 from contrasweep.models.encoders.encoder import Encoder
-from contrasweep.models.encoders.unfilled import outputs_of, unfilled
+from contrasweep.models.encoders.meta_device import on_meta_device, outputs_of
 from contrasweep.names import did_you_mean
 
 _SHARES = ("attention_dropout", "attn_drop", "drop_prob", "drop_rate", "dropout", "proj_drop")
@@ -45,7 +45,7 @@ def feature_width(name: str, channels: int, image_size: int) -> int:
     check_model(name)
     images = f"{channels} x {image_size} x {image_size} images"
     try:
-        network = unfilled(lambda: _network(name, channels, image_size))
+        network = on_meta_device(lambda: _network(name, channels, image_size))
         _refuse_rests(network, image_size)
         features = outputs_of(network, channels, image_size)
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -129,7 +129,7 @@ def _timm_parameters(model: str) -> frozenset[str]:
     """Return the names of the options that the class of a network of timm takes."""
     import timm
 
-    network = unfilled(lambda: timm.create_model(model, pretrained=False, num_classes=0))
+    network = on_meta_device(lambda: timm.create_model(model, pretrained=False, num_classes=0))
     return frozenset(inspect.signature(type(network).__init__).parameters)
 
 
@@ -151,7 +151,9 @@ def classifier_and_first(model: str, image_size: int) -> tuple[str, str]:
     from torchvision.models import get_model
 
     options = torchvision_options(model, image_size)
-    return _classifier_and_first(unfilled(lambda: get_model(model, weights=None, num_classes=1, **options)))
+    return _classifier_and_first(
+        on_meta_device(lambda: get_model(model, weights=None, num_classes=1, **options))
+    )
 
 
 def _classifier_and_first(network: nn.Module) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from contrasweep.models.encoders import convnets, herocon
 from contrasweep.models.encoders.bagnet import bagnet18
 from contrasweep.models.encoders.encoder import Encoder, normalised_encoder
 from contrasweep.models.encoders.libraries import check_model, feature_width, library_encoder
+from contrasweep.models.encoders.meta_device import on_meta_device, outputs_of
 from contrasweep.models.encoders.resnet import resnet
-from contrasweep.models.encoders.unfilled import outputs_of, unfilled
 from contrasweep.names import unknown
 from contrasweep.plugins import Registry
 
@@ -174,7 +174,7 @@ def check_images(name: str, channels: int, image_size: int) -> None:
 @lru_cache(maxsize=16)
 def _check_features(spec: EncoderSpec, channels: int, image_size: int) -> None:
     images = f"{channels} x {image_size} x {image_size} images"
-    network = unfilled(lambda: spec.build(channels, image_size))
+    network = on_meta_device(lambda: spec.build(channels, image_size))
     if not isinstance(network, Encoder):
         raise ValueError(  # noqa: TRY004 - the message is for the author of a plug-in
             f"encoder {spec.name!r}: its function must return an Encoder(body, width=...), "
@@ -226,7 +226,7 @@ def check_two_sizes(name: str, channels: int, image_size: int, other_size: int) 
         if spec.any_size:
             # Building a ResNet imports torchvision, which takes seconds.
             return
-        outputs_of(unfilled(lambda: spec.build(channels, image_size)), channels, other_size)
+        outputs_of(on_meta_device(lambda: spec.build(channels, image_size)), channels, other_size)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{refusal}: {error}") from error
 

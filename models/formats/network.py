@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from contrasweep.models.encoders.encoder import Encoder
-from contrasweep.models.encoders.given import ImageInput
+from contrasweep.models.encoders.inputs import ImageInput
 from contrasweep.models.encoders.weights import network_of as without_normalisation
 from contrasweep.models.export import EncoderFile
 

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from contrasweep.data import LabelledImages, StreamedImages, image_batches, image_chunks, share, streaming
+from contrasweep.data import (
+    LabelledImages,
+    StreamedImages,
+    image_batches,
+    image_chunks,
+    machine_share,
+    streaming,
+)
 from contrasweep.data.streaming import BATCHES_AHEAD, place
 
 STORED = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -105,7 +112,7 @@ def test_small_splits_are_in_memory_by_default(monkeypatch: pytest.MonkeyPatch) 
     assert torch.equal(fits, STORED)
     assert place(streamed, "stream") is streamed
     assert place(STORED, "stream") is STORED
-    monkeypatch.setattr(share, "RESIDENT_LIMIT", STORED.nbytes - 1)
+    monkeypatch.setattr(machine_share, "RESIDENT_LIMIT", STORED.nbytes - 1)
     assert place(streamed, "auto") is streamed
     assert isinstance(place(streamed, "resident"), Tensor)
     with pytest.raises(ValueError, match="auto, resident, stream, given 'disk'"):

@@ -17,7 +17,7 @@ from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 from tests.devices.counting import Counts, counted
 from tests.devices.standin import install
-from tests.reading import reading_waits_everywhere
+from tests.synchronising import reading_synchronises_everywhere
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from rank_runs import experiment_of, small
@@ -100,7 +100,7 @@ def setting_runs(names: Iterable[str] = SETTINGS) -> dict[str, DeviceRun]:
 def device_run(experiment: Experiment) -> DeviceRun:
     """Run an experiment on the CPU and on the device."""
     try:
-        with lloyd_everywhere(), plans_of_a_device(), reading_waits_everywhere():
+        with lloyd_everywhere(), plans_of_a_device(), reading_synchronises_everywhere():
             return _device_run(experiment, install())
     except Exception:  # noqa: BLE001 - whatever a method raises is what the test shows
         return DeviceRun(error=traceback.format_exc(limit=-20))

@@ -13,7 +13,7 @@ from contrasweep.models import (
     encoder_bytes,
     load_encoder,
 )
-from contrasweep.models.encoders.given import ImageInput
+from contrasweep.models.encoders.inputs import ImageInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes, read_encoder
 

@@ -11,7 +11,7 @@ from torch import nn
 from contrasweep.libraries import LIBRARIES, library_and_model
 from contrasweep.models import build_encoder, check_images, check_two_sizes, encoder_bytes, load_encoder
 from contrasweep.models.encoders import libraries
-from contrasweep.models.encoders.unfilled import unfilled
+from contrasweep.models.encoders.meta_device import on_meta_device
 from contrasweep.models.encoders.weights import load_weights, network_of, read_weights
 
 needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
@@ -217,9 +217,9 @@ def test_a_network_whose_widths_are_computed_is_built_and_then_emptied() -> None
             super().__init__()
             self.layer = nn.Linear(int(torch.full((), 3.0).item()), 2)
 
-    network = unfilled(Computed)
+    network = on_meta_device(Computed)
     assert network.layer.weight.is_meta
     assert not network.training
     libraries.feature_width.cache_clear()
-    nested = unfilled(lambda: build_encoder("torchvision:regnet_y_400mf", 3, 64))
+    nested = on_meta_device(lambda: build_encoder("torchvision:regnet_y_400mf", 3, 64))
     assert all(weight.is_meta for weight in nested.parameters())

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from contrasweep.models import Encoder, build_encoder, encoder_bytes
-from contrasweep.models.encoders.unfilled import unfilled
+from contrasweep.models.encoders.meta_device import on_meta_device
 from contrasweep.models.encoders.weights import fitting, load_weights, network_of, read_weights
 
 State = dict[str, Tensor]
@@ -92,7 +92,7 @@ def test_what_surrounds_the_weights_is_looked_through(
     stored = read_weights(path)
     assert stored.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert fitting(stored, network_of(target)).remarks == remarks
-    assert fitting(stored, network_of(unfilled(lambda: _target(*normalisation)))).remarks == remarks
+    assert fitting(stored, network_of(on_meta_device(lambda: _target(*normalisation)))).remarks == remarks
     load_weights(target, stored)
     images = torch.rand(2, 3, 16, 16)
     with torch.no_grad():

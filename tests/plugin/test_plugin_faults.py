@@ -22,7 +22,7 @@ from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.ray.trainer import plugin_errors_in_words
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
-from contrasweep.tuning.training.suspects import suspecting_plugins
+from contrasweep.tuning.training.plugin_errors import suspecting_plugins
 from contrasweep.tuning.trials.gpu_errors import reason_of
 from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
 from tests.studies import small_plan

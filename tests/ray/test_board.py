@@ -16,7 +16,7 @@ from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
 from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
 from contrasweep.tuning.trials.trial import TrialReport
-from contrasweep.tuning.trials.warned import WarnOnce
+from contrasweep.tuning.trials.worker_warnings import WarnOnce
 
 RUN = "trial 0, seed 1"
 

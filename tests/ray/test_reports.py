@@ -6,7 +6,7 @@ import pytest
 
 from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.trials.trial import TrialReport
-from contrasweep.tuning.trials.warned import KeptWarnings
+from contrasweep.tuning.trials.worker_warnings import KeptWarnings
 
 EPOCHS = 5
 

@@ -20,7 +20,7 @@ from contrasweep.tuning.search.curve_scores import (
     tells,
 )
 from contrasweep.tuning.search.curves import log_expected_improvement
-from contrasweep.tuning.search.looks import looks
+from contrasweep.tuning.search.decision_epochs import decision_epochs
 
 SPACE_X = {"uniform": [0.0, 1.0], "default": 0.5}
 SPACE = Space.parse(
@@ -71,7 +71,7 @@ def held(running: float = 0.72, at: int = 2) -> SearchStudy:
 def test_trials_are_looked_at_after_the_warmup_and_each_time_twice_as_late(
     epochs: int, warmup: float, expected: tuple[int, ...]
 ) -> None:
-    assert looks(epochs, warmup) == expected
+    assert decision_epochs(epochs, warmup) == expected
 
 
 def test_a_promising_trial_goes_on_and_a_poor_one_does_not() -> None:
@@ -213,7 +213,7 @@ def test_the_score_at_which_a_trial_is_looked_at_is_modelled() -> None:
         PastTrial(n, {"x": x, "kernel": "cosine"}, state, {3: level(x, 3)})  # type: ignore[arg-type]
         for n, x, state in places
     )
-    assert looks(EPOCHS, 2) == (3, 6)
+    assert decision_epochs(EPOCHS, 2) == (3, 6)
     assert not study.goes_on(6, 3, level(0.02, 3))
 
 

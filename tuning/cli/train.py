@@ -80,7 +80,7 @@ def train(
     from contrasweep.tuning.ray.one_run import records_of
     from contrasweep.tuning.training.trained_encoder import encoder_file_of
     from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
-    from contrasweep.tuning.trials.warned import warning_once
+    from contrasweep.tuning.trials.worker_warnings import warning_once
 
     plan = plan_training(method, dataset, values, on, use_preset=preset, state=state, data_root=data_root)
     for warning in plan.warnings:

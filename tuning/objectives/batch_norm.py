@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrasweep.losses.gather import collective
-from contrasweep.losses.waiting import reading_waits
+from contrasweep.losses.synchronisation import reading_synchronises
 from contrasweep.tuning.errors import InputError
 
 
@@ -55,7 +55,7 @@ class GlobalBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, number: Tensor) -> None:
-        if not reading_waits(number) and number <= 1:
+        if not reading_synchronises(number) and number <= 1:
             raise ValueError("batch norm needs more than one value for each channel in training")
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return

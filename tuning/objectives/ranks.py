@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from contrasweep.losses.gather import collective, gather
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.objectives.waiting import wait_for_ranks
+from contrasweep.tuning.objectives.rank_timeouts import wait_for_ranks
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources,
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
-from contrasweep.tuning.search.looks import looks
+from contrasweep.tuning.search.decision_epochs import decision_epochs
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
 
 
@@ -92,7 +92,7 @@ class SweepPlan:
         scheduler, epochs = self.search.scheduler, self.experiment.epochs
         warmup = self.experiment.schedule.warmup_epochs
         ranked = self.halving.rungs(epochs, warmup) if stops_by_rank(scheduler) else ()
-        modelled = looks(epochs, warmup) if stops_by_curves(scheduler) else ()
+        modelled = decision_epochs(epochs, warmup) if stops_by_curves(scheduler) else ()
         return tuple(sorted({*ranked, *modelled}))
 
     def with_search(self, **changes: Any) -> "SweepPlan":

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from contrasweep.data import DatasetFacts
 from contrasweep.given_files import check_given
 from contrasweep.models import build_encoder
-from contrasweep.models.encoders.unfilled import unfilled
+from contrasweep.models.encoders.meta_device import on_meta_device
 from contrasweep.models.encoders.weights import fitting, network_of, read_weights
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
@@ -74,7 +74,7 @@ def _remarks(settings: EncoderSettings, data: DatasetFacts) -> tuple[str, ...]:
 def _fitted(settings: EncoderSettings, channels: int, size: int, _: _Stat) -> tuple[str, ...]:
     """Return what must be done to fit the file into the network, which is built without memory."""
     stored = read_weights(str(settings.weights))
-    network = network_of(unfilled(lambda: build_encoder(settings.name, channels, size)))
+    network = network_of(on_meta_device(lambda: build_encoder(settings.name, channels, size)))
     try:
         remarks = fitting(stored, network).remarks
     except ValueError as error:

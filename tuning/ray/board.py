@@ -51,7 +51,7 @@ class Board:
         self._step = step
 
     def warn(self, warned: Any) -> None:
-        """Add a warning, a `trials.warned.Warned`."""
+        """Add a warning, a `trials.worker_warnings.Warned`."""
         self._warned.append(warned)
 
     def take(self) -> tuple[list[Row], Step | None, list[Any]]:
@@ -85,7 +85,7 @@ class EpochBoard:
             self._epochs[run] = epoch
 
     def warn(self, warned: Any) -> None:
-        """Add a warning, a `trials.warned.Warned`."""
+        """Add a warning, a `trials.worker_warnings.Warned`."""
         self._warned.append(warned)
 
     def take(self) -> tuple[dict[str, int], list[Any]]:

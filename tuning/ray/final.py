@@ -44,7 +44,7 @@ from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.trials.seeds import new_trial
 from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest, end_from_outside
-from contrasweep.tuning.trials.warned import WarnOnce, passing_on_warnings, warning_once
+from contrasweep.tuning.trials.worker_warnings import WarnOnce, passing_on_warnings, warning_once
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_curves,
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
 from contrasweep.tuning.search import PastTrial, SearchStudy
-from contrasweep.tuning.search.looks import looks
+from contrasweep.tuning.search.decision_epochs import decision_epochs
 
 Again = Callable[[Trial], object]
 """Called with a trial whose worker failed, after the worker's end and before Tune begins the trial again."""
@@ -161,7 +161,7 @@ def scheduler_of(
     """
     if name == "none":
         return InOrder(again)
-    curves = ByCurves(study, looks(epochs, warmup), again) if stops_by_curves(name) else None
+    curves = ByCurves(study, decision_epochs(epochs, warmup), again) if stops_by_curves(name) else None
     if curves is not None and not stops_by_rank(name):
         return curves
     return ResumableASHA(

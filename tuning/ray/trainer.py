@@ -18,7 +18,7 @@ from contrasweep.losses import RanksLost
 from contrasweep.plugins import plugin_fault, plugin_place, raised_by_plugin
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.objectives import waiting
+from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.ray.board import Board, Row
@@ -31,7 +31,7 @@ from contrasweep.tuning.training.devices import device_of
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
 from contrasweep.tuning.trials.checkpoints import CHECKPOINT_SECONDS
 from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
-from contrasweep.tuning.trials.warned import WarnOnce, passing_on_warnings
+from contrasweep.tuning.trials.worker_warnings import WarnOnce, passing_on_warnings
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def fit(
             torch.cuda.set_device(device)
         loop(given)
 
-    timeout = int(waiting.COLLECTIVE.total_seconds())
+    timeout = int(rank_timeouts.COLLECTIVE.total_seconds())
     TorchTrainer(
         on_its_gpu,
         train_loop_config=config,

@@ -14,7 +14,7 @@ from ray.tune.experiment import Trial
 
 from contrasweep.tuning.errors import GpuFault
 from contrasweep.tuning.ray import internals
-from contrasweep.tuning.trials.warned import WarnOnce
+from contrasweep.tuning.trials.worker_warnings import WarnOnce
 
 DEATH = "worker process has died"
 """Part of Ray's message when a worker disappears. Ray knows neither the signal nor the exit code."""

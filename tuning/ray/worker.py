@@ -15,7 +15,7 @@ from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 from contrasweep.tuning.trials.seeds import new_trial
 from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.trials.warned import KeptWarnings
+from contrasweep.tuning.trials.worker_warnings import KeptWarnings
 
 TOGETHER = 0.25
 """Seconds of epochs that a worker reports at once: each report makes it wait for the driver."""

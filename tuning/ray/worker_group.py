@@ -21,7 +21,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from contrasweep.losses import RanksLost
-from contrasweep.tuning.objectives import waiting
+from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import Ranks
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.reserved import backend_for
@@ -29,7 +29,7 @@ from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 from contrasweep.tuning.trials.seeds import new_trial
 from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest
-from contrasweep.tuning.trials.warned import KeptWarnings
+from contrasweep.tuning.trials.worker_warnings import KeptWarnings
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class RankActor:
             self._store = TCPStore(host, port, self._ranks.world)
         rank, world = self._ranks.rank, self._ranks.world
         dist.init_process_group(
-            backend, store=self._store, rank=rank, world_size=world, timeout=waiting.COLLECTIVE
+            backend, store=self._store, rank=rank, world_size=world, timeout=rank_timeouts.COLLECTIVE
         )
 
     def begin(self, request: TrialRequest) -> None:

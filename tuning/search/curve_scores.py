@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from contrasweep.tuning.search.axes import Axis, codes_of, design
 from contrasweep.tuning.search.curve_model import Scores
-from contrasweep.tuning.search.looks import EPOCHS, looks
+from contrasweep.tuning.search.decision_epochs import EPOCHS, decision_epochs
 from contrasweep.tuning.search.sampler import keeps
 from contrasweep.tuning.statistics import Floats
 
@@ -83,7 +83,7 @@ def scores_of(
     if len(latest) < FEWEST or np.ptp(latest) == 0:
         return None
     middle, scale = float(np.median(latest)), scale_of_scores(latest)
-    modelled = {*looks(epochs), *looks(epochs, warmup), epochs}
+    modelled = {*decision_epochs(epochs), *decision_epochs(epochs, warmup), epochs}
     telling = {epoch for epoch in modelled if _tells(curves, epoch, scale)}
     rows = [
         (place, _share(epoch, epochs), score)

@@ -25,7 +25,7 @@ from contrasweep.tuning.search.curve_scores import (
     scores_of,
     tells,
 )
-from contrasweep.tuning.search.looks import WARMUP
+from contrasweep.tuning.search.decision_epochs import WARMUP
 from contrasweep.tuning.search.sampler import Draw, Sampler
 from contrasweep.tuning.search.tpe import random_start, tpe
 from contrasweep.tuning.statistics import Floats

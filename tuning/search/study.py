@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from contrasweep.search_spaces import Choice, Range, Scalar, Space
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment.statuses import OPEN, Status
-from contrasweep.tuning.search.looks import EPOCHS, WARMUP
+from contrasweep.tuning.search.decision_epochs import EPOCHS, WARMUP
 from contrasweep.tuning.search.mirror import CONSTRAINT, MirrorOf, quiet_optuna
 from contrasweep.tuning.search.sampler import (
     Possible,

@@ -14,8 +14,8 @@ from contrasweep.tuning.stability.chances import (
     ranks_of,
 )
 from contrasweep.tuning.stability.claims import Claim
-from contrasweep.tuning.stability.least import refuse_few
 from contrasweep.tuning.stability.ranking import Agreement, agreement
+from contrasweep.tuning.stability.smallest_pool import refuse_few
 from contrasweep.tuning.stability.tried import Tried, Values
 from contrasweep.tuning.stability.variance import found_parts, selection_luck
 from contrasweep.tuning.statistics import (

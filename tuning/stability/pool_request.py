@@ -11,7 +11,7 @@ from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.limits import check_count, check_seed
 from contrasweep.tuning.planning.request import Request, check_request
 from contrasweep.tuning.planning.rules import SearchRules
-from contrasweep.tuning.stability.least import refuse_few
+from contrasweep.tuning.stability.smallest_pool import refuse_few
 
 HALVES: Final[Mapping[str, Value]] = {"validation.halves": True, "validation.fraction": 0.3}
 """One half of the validation split chooses, the other reports; each has 15 % of the images."""

@@ -21,7 +21,7 @@ from contrasweep.tuning.results.trials import (
 )
 from contrasweep.tuning.search.axes import configuration_key
 from contrasweep.tuning.search.sampler import SAMPLERS
-from contrasweep.tuning.stability.least import refuse_few
+from contrasweep.tuning.stability.smallest_pool import refuse_few
 from contrasweep.tuning.statistics import Floats, Ints
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord
 from contrasweep.tuning.store.schema import metric_column

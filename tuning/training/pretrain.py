@@ -34,6 +34,7 @@ from contrasweep.tuning.training.devices import AUTO, device_for
 from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
 from contrasweep.tuning.training.global_draws import GlobalDraws
 from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
+from contrasweep.tuning.training.plugin_errors import suspecting_plugins
 from contrasweep.tuning.training.returned import (
     finite_tensors,
     objective_of,
@@ -42,7 +43,6 @@ from contrasweep.tuning.training.returned import (
     refuse_unusable_step,
     shapes_of_state,
 )
-from contrasweep.tuning.training.suspects import suspecting_plugins
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from contrasweep.tuning.training.devices import device_of
 from contrasweep.tuning.training.pretrain import AtEnd, EpochRecord, pretrain
 from contrasweep.tuning.trials.checkpoints import Checkpoints
 from contrasweep.tuning.trials.gpu_errors import reason_of, refuse_result
-from contrasweep.tuning.trials.warned import Warned
+from contrasweep.tuning.trials.worker_warnings import Warned
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,7 @@
-"""The epochs at which a search by learning curves decides about a trial; its model imports slowly."""
+"""The epochs at which a search by learning curves decides about a trial.
+
+The module has no other content, because the model of the curves imports slowly.
+"""
 
 import math
 from typing import Final
@@ -9,8 +12,8 @@ WARMUP: Final = "warmup"
 """The attribute of a study that holds during how many epochs the learning rate rises."""
 
 
-def looks(epochs: int, warmup: float = 0.0) -> tuple[int, ...]:
-    """Return the epochs after which trials of so many epochs are looked at: each twice as late as the last.
+def decision_epochs(epochs: int, warmup: float = 0.0) -> tuple[int, ...]:
+    """Return the epochs after which a trial is stopped or goes on: each twice as late as the last.
 
     The first is the one after the warmup: while the learning rate rises, small rates lead.
     """

@@ -1,4 +1,4 @@
-"""Networks without memory for their numbers: what a network takes and gives is known before it is trained."""
+"""Networks on torch's meta device: the shapes of inputs and outputs are known, and no memory is allocated."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 Network = TypeVar("Network", bound=nn.Module)
 
 
-def unfilled(build: Callable[[], Network]) -> Network:
+def on_meta_device(build: Callable[[], Network]) -> Network:
     """Return the network that `build()` returns, in evaluation mode, on torch's meta device."""
     with torch.random.fork_rng(devices=[]):
         try:
@@ -24,7 +24,7 @@ def unfilled(build: Callable[[], Network]) -> Network:
 
 
 def outputs_of(network: nn.Module, channels: int, image_size: int) -> Tensor:
-    """Return what an unfilled network gives for an image, without numbers.
+    """Return the output of a network on the meta device for one image: a shape without values.
 
     Raises:
         ValueError: it does not take images `(channels, image_size, image_size)`.

@@ -7,7 +7,7 @@ from loss_cases import CASE_NAMES, LOSS_CASES, LossCase, seeded_inputs, value_an
 from contrasweep.losses import EnD, FairKL, HeroConSupervised
 from contrasweep.losses.groups import group_index, group_sizes, group_sums
 from contrasweep.losses.projection import project_out
-from tests.reading import reading_waits_everywhere
+from tests.synchronising import reading_synchronises_everywhere
 
 READS = {"eps-supinfonce-d"}
 """Variant d passes over the positives one by one, and reads how many there are at most."""
@@ -33,7 +33,7 @@ def test_no_value_of_the_inputs_is_read(case: LossCase) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_reads_nothing_computes_the_same(case: LossCase, seed: int) -> None:
     inputs = seeded_inputs(case, seed=seed)
-    with reading_waits_everywhere():
+    with reading_synchronises_everywhere():
         value, gradient = value_and_gradient(case, inputs)
     expected, expected_gradient = value_and_gradient(case, inputs)
     torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-12)
@@ -42,7 +42,7 @@ def test_what_reads_nothing_computes_the_same(case: LossCase, seed: int) -> None
 
 def test_labels_that_are_no_rows_of_0_and_1_give_nan_where_they_are_not_read() -> None:
     labels = torch.tensor([[0, 1], [1, 0], [2, 1]])
-    with reading_waits_everywhere():
+    with reading_synchronises_everywhere():
         assert HeroConSupervised()(torch.randn(3, 4), labels).isnan()
 
 
@@ -60,7 +60,7 @@ def test_groups_are_numbered_in_the_order_of_their_values() -> None:
 def test_a_batch_without_pairs_has_no_gradient(loss: torch.nn.Module) -> None:
     """One image in one view pairs with nothing but itself."""
     views = torch.randn(1, 1, 4).requires_grad_()
-    with reading_waits_everywhere():
+    with reading_synchronises_everywhere():
         value = loss(views, torch.tensor([0]), torch.tensor([0]))
     value.backward()
     assert value.isfinite()

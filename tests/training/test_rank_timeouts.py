@@ -10,9 +10,9 @@ import torch.distributed as dist
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from contrasweep.losses import RanksLost
-from contrasweep.tuning.objectives import waiting
+from contrasweep.tuning.objectives import rank_timeouts
+from contrasweep.tuning.objectives.rank_timeouts import wait_for_ranks
 from contrasweep.tuning.objectives.ranks import Ranks, group_ranks
-from contrasweep.tuning.objectives.waiting import wait_for_ranks
 from tests.ranks import WORLD, results_of_ranks
 
 LOOKS = 10_000
@@ -80,7 +80,7 @@ def test_weights_are_copied_when_all_have_loaded_their_data(store: Any) -> None:
 
 
 def test_a_collective_has_minutes_not_a_year() -> None:
-    assert timedelta(minutes=2) <= waiting.COLLECTIVE <= timedelta(minutes=30) < waiting.ALONE
+    assert timedelta(minutes=2) <= rank_timeouts.COLLECTIVE <= timedelta(minutes=30) < rank_timeouts.ALONE
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def reading_waits_everywhere() -> Iterator[None]:
-    """Let reading a value count as waiting on the CPU too, in all modules that ask."""
-    name = "reading_waits"
+def reading_synchronises_everywhere() -> Iterator[None]:
+    """Let reading a value count as synchronising on the CPU too, in all modules that ask."""
+    name = "reading_synchronises"
     asking = [
         module
         for path, module in list(sys.modules.items())

@@ -11,7 +11,13 @@ from contrasweep.tuning.ray import final
 from contrasweep.tuning.ray.watch import TellWarnings
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.trials.trial import TrialReport
-from contrasweep.tuning.trials.warned import MOST_KINDS, KeptWarnings, Warned, WarnOnce, passing_on_warnings
+from contrasweep.tuning.trials.worker_warnings import (
+    MOST_KINDS,
+    KeptWarnings,
+    Warned,
+    WarnOnce,
+    passing_on_warnings,
+)
 
 OURS = logging.getLogger("contrasweep.data.datasets")
 
@@ -86,7 +92,7 @@ def test_the_driver_logs_the_first_of_each_kind(caplog: pytest.LogCaptureFixture
     tell([Warned(OURS.name, "trial %d", "trial 4"), Warned(OURS.name, "%s", "other")])
     tell([Warned("other_plugin", "100 %", "100 %")])
     told = [(record.name, record.getMessage()) for record in caplog.records]
-    own = "contrasweep.tuning.trials.warned"
+    own = "contrasweep.tuning.trials.worker_warnings"
     assert told == [
         (OURS.name, "trial 3"),
         (own, "my_plugin: 100 %"),

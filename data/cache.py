@@ -1,4 +1,4 @@
-"""What is made from a dataset once: derived files in the user's cache, and contents of files in memory."""
+"""Caches of datasets: derived files in the user's cache folder, and contents of files in memory."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""The smallest number of configurations for an analysis; `pool` checks it before numpy is imported."""
+"""The smallest pool that can be analysed; the command `pool` checks it before numpy is imported."""
 
 from typing import Final
 

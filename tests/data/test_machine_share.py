@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from contrasweep.data import Share, share, take_share
-from contrasweep.data.share import (
+from contrasweep.data import Share, machine_share, take_share
+from contrasweep.data.machine_share import (
     PROCESSES_FROM,
     RESIDENT_LIMIT,
     decoders,
@@ -21,8 +21,8 @@ GIB = 2**30
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine of 16 cores and 2 GPUs of 80 GiB; 60 of them are free."""
-    monkeypatch.setattr(share, "available_cores", lambda: 16)
-    monkeypatch.setattr(share, "available_gpus", lambda: 2)
+    monkeypatch.setattr(machine_share, "available_cores", lambda: 16)
+    monkeypatch.setattr(machine_share, "available_gpus", lambda: 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (60 * GIB, 80 * GIB))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     yield

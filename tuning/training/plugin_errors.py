@@ -1,4 +1,4 @@
-"""Errors without a line of a plug-in, in a run that uses a plug-in: the plug-in may be at fault.
+"""Errors in a run that uses a plug-in, without a line of the plug-in in the traceback: it may be the cause.
 
 Autograd, for example, fails in our call of `backward` if a method has overwritten what its gradient needs.
 """

@@ -1,6 +1,6 @@
-"""Warnings that workers log, for the driver: it logs each kind once.
+"""Warnings that workers log: the driver logs each kind once.
 
-Ray shows the log of no worker, and thousands of trials may warn of the same thing.
+Ray does not show the logs of workers, and thousands of trials may give the same warning.
 """
 
 import logging
