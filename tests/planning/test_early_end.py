@@ -195,3 +195,18 @@ def test_quick_failures_do_not_end_a_sweep_whose_other_trials_still_run() -> Non
     for trial in range(FIRST_FAILURES, 20):
         early.end(trial, "failed", None)
     assert early.reason() is not None
+
+
+def test_a_budget_counts_from_the_first_trial_on_and_with_the_time_of_earlier_drivers() -> None:
+    now = [1000.0]
+    search = SearchRecord(trials=99, metric="val.accuracy", budget=60)
+    early = EarlyEnd(search, spent=20, clock=lambda: now[0])
+    now[0] += 500  # before the first trial: the start of Ray
+    assert early.reason() is None
+    early.begin()
+    now[0] += 30
+    early.begin()
+    now[0] += 9.9
+    assert early.reason() is None
+    now[0] += 0.1
+    assert early.reason() == Reason("the budget of 1 min 00 s was spent", " with a larger --budget")

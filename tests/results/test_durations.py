@@ -1,8 +1,10 @@
-"""Durations as text."""
+"""Durations as text, and the time that spans cover."""
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contrasweep.tuning.durations import in_one_unit, in_words, on_a_clock, unit_for
+from contrasweep.tuning.durations import covered, in_one_unit, in_words, on_a_clock, unit_for
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,19 @@ def test_each_form_of_a_duration(seconds: float, words: str, clock: str, one_uni
 )
 def test_an_axis_has_the_largest_unit_that_it_holds_twice(seconds: float, unit: str) -> None:
     assert unit_for(seconds)[1] == unit
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ([], 0),
+        ([(0, 10)], 10),
+        ([(20, 25), (0, 10)], 15),  # apart, in any order
+        ([(0, 10), (5, 12)], 12),  # overlapping
+        ([(0, 10), (2, 3), (4, 11)], 11),  # one inside another
+    ],
+)
+def test_time_that_several_spans_cover_counts_once(spans: list[tuple[int, int]], seconds: int) -> None:
+    zero = datetime(2026, 1, 1, tzinfo=UTC)
+    given = [(zero + timedelta(seconds=begin), zero + timedelta(seconds=end)) for begin, end in spans]
+    assert covered(given) == seconds

@@ -92,3 +92,14 @@ def test_a_clipped_gradient_moves_the_weights_less(clip: float, experiment: Make
         assert length <= 3 * 0.05 * clip * 1.001
     else:
         assert all(torch.equal(move, other) for move, other in zip(moved, end, strict=True))
+
+
+def test_a_loaded_average_is_that_of_the_same_weights() -> None:
+    stored = WeightAverage(nn.Linear(3, 2), 0.9).state_dict()
+    average = WeightAverage(nn.Linear(3, 2), 0.9)
+    average.load_state_dict(stored)
+    assert all(torch.equal(value, stored[name]) for name, value in average.state_dict().items())
+    with pytest.raises(ValueError, match="other weights"):
+        average.load_state_dict({"weight": stored["weight"]})
+    with pytest.raises(ValueError, match="the average of weight has another shape"):
+        average.load_state_dict({**stored, "weight": torch.zeros(2, 4)})
