@@ -1,4 +1,4 @@
-"""Draw docs/images/architecture.png: the rooms of the code on their floors, and which room imports which.
+"""Draw docs/images/architecture.png: the packages of the code by layer, and which imports which.
 
 python -m docs.architecture_picture [FILE]
 """
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from tests.architecture.imports import FLOORS, MODULES, arrows, room
+from tests.architecture.imports import LAYERS, MODULES, arrows, package_of
 
 _PICTURE = Path(__file__).parent / "images" / "architecture.png"
 _SAYS = {
@@ -51,11 +51,11 @@ _WIDTH, _HEIGHT, _ACROSS = 0.30, 0.46, 4
 
 
 def _places() -> dict[str, tuple[float, float]]:
-    """The centre of each room: floors from the ground up, the rooms of a floor side by side."""
+    """The centre of each package: the lowest layer first, the packages of a layer side by side."""
     found = {}
-    for height, rooms in enumerate(FLOORS):
-        for number, name in enumerate(rooms):
-            found[name] = ((number - (len(rooms) - 1) / 2) * 1.12 * _WIDTH, float(height))
+    for height, packages in enumerate(LAYERS):
+        for number, name in enumerate(packages):
+            found[name] = ((number - (len(packages) - 1) / 2) * 1.12 * _WIDTH, float(height))
     return found
 
 
@@ -69,12 +69,12 @@ def _direct(all_arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(a, b) for a, b in all_arrows if not any(b in reached(c) for c in below[a] - {b})}
 
 
-def _draw_room(axes: Axes, name: str, place: tuple[float, float]) -> None:
+def _draw_package(axes: Axes, name: str, place: tuple[float, float]) -> None:
     short = name.removeprefix("tuning/")
     lines = sum(
         len(path.read_text(encoding="utf-8").splitlines())
         for module, path in MODULES.items()
-        if room(module) == name
+        if package_of(module) == name
     )
     box = FancyBboxPatch(
         (place[0] - _WIDTH / 2, place[1] - _HEIGHT / 2),
@@ -101,8 +101,8 @@ def main() -> None:
         (x1, y1), (x2, y2) = places[one], places[other]
         axes.plot([x1, x2], [y1 - _HEIGHT / 2, y2 + _HEIGHT / 2], color="#5b6f8c", linewidth=1.0, zorder=1)
     for name, place in places.items():
-        _draw_room(axes, name, place)
-    axes.set(xlim=(-_ACROSS / 2 * 1.16 * _WIDTH, _ACROSS / 2 * 1.16 * _WIDTH), ylim=(-0.6, len(FLOORS) - 0.4))
+        _draw_package(axes, name, place)
+    axes.set(xlim=(-_ACROSS / 2 * 1.16 * _WIDTH, _ACROSS / 2 * 1.16 * _WIDTH), ylim=(-0.6, len(LAYERS) - 0.4))
     axes.axis("off")
     figure.savefig(target)
 

@@ -1,4 +1,4 @@
-"""The imports between the packages, read from the source files, and the floor of each package.
+"""The imports between the packages, read from the source files, and the layer of each package.
 
     python -m tests.architecture.imports
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LEAVES = ("losses", "models", "data", "search_spaces")
 PACKAGES = (*LEAVES, "tuning")
 
-FLOORS = (
+LAYERS = (
     ("losses", "models", "data", "search_spaces"),
     ("tuning/errors", "tuning/statistics"),
     ("tuning/limits", "tuning/durations"),
@@ -30,7 +30,7 @@ FLOORS = (
     ("tuning/replay", "tuning/stability"),
     ("tuning/cli",),
 )
-"""The rooms (packages) by floor, from the ground up: a room imports only from the floors below its own."""
+"""The packages by layer, the lowest first: a package imports only from the layers below its own."""
 
 
 def files(*folders: str) -> list[Path]:
@@ -111,32 +111,38 @@ def imported_modules(path: Path) -> set[str]:
     return {name.removeprefix("contrasweep.") for name in found} & set(MODULES) - {module(path)}
 
 
-def room(module: str) -> str:
-    """Return the room of a module: one of the four libraries, or a package or loose module of `tuning`."""
+def package_of(module: str) -> str:
+    """Return the package of a module: one of the four libraries, or a package or loose module of `tuning`."""
     first, *rest = module.split(".")
     return "/".join(["tuning", *rest[:1]]) if first == "tuning" else first
 
 
 def climbing_imports() -> list[str]:
-    """Return every import of a room that is not on a lower floor."""
-    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    """Return every import of a package that is not on a lower layer."""
+    layer = {package: number for number, packages in enumerate(LAYERS) for package in packages}
     return sorted(
         f"{path.relative_to(ROOT).as_posix()} imports {other}"
         for name, path in MODULES.items()
         for other in imported_modules(path)
-        if room(other) not in (room(name), "tuning") and floor[room(other)] >= floor[room(name)]
+        if package_of(other) not in (package_of(name), "tuning")
+        and layer[package_of(other)] >= layer[package_of(name)]
     )
 
 
 def arrows() -> set[tuple[str, str]]:
-    """Return the pairs (room, other room that it imports)."""
-    pairs = ((room(name), room(other)) for name, path in MODULES.items() for other in imported_modules(path))
+    """Return the pairs (package, other package that it imports)."""
+    pairs = (
+        (package_of(name), package_of(other))
+        for name, path in MODULES.items()
+        for other in imported_modules(path)
+    )
     return {(one, other) for one, other in pairs if "tuning" not in (one, other) and one != other}
 
 
 if __name__ == "__main__":
-    rooms = [one for floor in FLOORS for one in floor]
+    packages = [one for layer in LAYERS for one in layer]
     print(  # noqa: T201
-        f"{len(rooms)} rooms and loose modules on {len(FLOORS)} floors, {len(arrows())} arrows between them, "
+        f"{len(packages)} packages and loose modules in {len(LAYERS)} layers, "
+        f"{len(arrows())} arrows between them, "
         f"{len(climbing_imports())} imports that climb"
     )

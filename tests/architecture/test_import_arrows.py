@@ -12,7 +12,7 @@ import pytest
 import contrasweep
 from tests.architecture.imports import (
     EVERYTHING,
-    FLOORS,
+    LAYERS,
     LIBRARY,
     MODULES,
     PACKAGES,
@@ -24,7 +24,7 @@ from tests.architecture.imports import (
     imports,
     imports_of,
     name,
-    room,
+    package_of,
     tree,
 )
 
@@ -55,8 +55,10 @@ def test_no_way_of_importing_is_overlooked(source: str, found: set[str]) -> None
     assert found <= set(imports(ast.parse(source), "a.b"))
 
 
-def test_every_room_has_a_floor() -> None:
-    assert {room(module) for module in MODULES} - {"tuning"} == {room for rooms in FLOORS for room in rooms}
+def test_every_package_has_a_layer() -> None:
+    assert {package_of(module) for module in MODULES} - {"tuning"} == {
+        name for layer in LAYERS for name in layer
+    }
 
 
 def test_no_import_climbs() -> None:
@@ -83,7 +85,7 @@ def test_what_all_packages_share_stands_below_them(module: str) -> None:
     assert importing("contrasweep", [ROOT / f"src/contrasweep/{module}.py"]) == set()
 
 
-def test_few_modules_of_the_engine_lie_outside_its_rooms() -> None:
+def test_few_modules_of_the_engine_lie_outside_its_packages() -> None:
     loose = [path.name for path in (ROOT / "tuning").glob("*.py") if path.name != "__init__.py"]
     assert len(loose) <= MAX_LOOSE, loose
 

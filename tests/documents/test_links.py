@@ -19,6 +19,7 @@ PAGES = [
     *DOCUMENTS,
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
+    ROOT / "benchmarks/README.md",
     *sorted((ROOT / "docs/reproduction").glob("*.md")),
 ]
 WRITTEN = {"docs/commands": command_pages, "docs/api": api_pages}
