@@ -15,6 +15,30 @@ def _each(name: str, words: str) -> dict[str, str]:
     return dict.fromkeys(words.split(), name)
 
 
+_ARGUMENTS: Mapping[str, str] = {
+    **_each("values", "settings overrides config configs hyperparameters params parameters set sets kwargs"),
+    **_each("trials", "ntrials numtrials numsamples"),
+    **_each("concurrency", "njobs jobs parallel maxconcurrent maxconcurrenttrials"),
+    **_each("gpus_per_worker", "gpuspertrial gpupertrial gpusperrun gpuperrun gpuperworker gpus numgpus"),
+    **_each("trial_timeout", "timeout"),
+    **_each("budget", "limits timebudget"),
+    **_each("eta", "halving reductionfactor"),
+    **_each("grace", "graceperiod"),
+    **_each("use_preset", "preset presets"),
+    **_each("results", "storagepath outputdir savedir folder"),
+    **_each("name", "study studyname experimentname"),
+    **_each("space", "searchspace paramspace"),
+}
+"""For the arguments of `contrasweep.sweep`."""
+
+_SPELLED = {"values": "set", "use_preset": "preset"}
+
+_OPTIONS: Mapping[str, str] = {
+    **{word: _SPELLED.get(name, name.replace("_", "-")) for word, name in _ARGUMENTS.items()},
+    **_each(NOT_OFFERED, "quiet verbose"),
+}
+"""For the options of `contrasweep sweep`."""
+
 OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
     "method": {
         **_each("infonce", "simclr simclrv1 simclrv2 ntxent ntxentloss"),
@@ -77,25 +101,8 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("cuda", "gpu nvidia cuda0"),
         **_each(NOT_OFFERED, "tpu xpu npu hpu"),
     },
-    "option": {
-        **_each("gpus-per-worker", "gpuspertrial gpupertrial gpusperrun gpuperrun gpuperworker gpus numgpus"),
-    },
-    "argument": {
-        **_each(
-            "values", "settings overrides config configs hyperparameters params parameters set sets kwargs"
-        ),
-        **_each("trials", "ntrials numtrials numsamples"),
-        **_each("concurrency", "njobs jobs parallel maxconcurrent maxconcurrenttrials"),
-        **_each("gpus_per_worker", "gpuspertrial gpupertrial gpus numgpus"),
-        **_each("trial_timeout", "timeout"),
-        **_each("budget", "limits timebudget"),
-        **_each("eta", "halving reductionfactor"),
-        **_each("grace", "graceperiod"),
-        **_each("use_preset", "preset presets"),
-        **_each("results", "storagepath outputdir savedir folder"),
-        **_each("name", "study studyname experimentname"),
-        **_each("space", "searchspace paramspace"),
-    },
+    "option": _OPTIONS,
+    "argument": _ARGUMENTS,
     "command": {
         **_each("sweep", "search tune optimize optimise hpo"),
         **_each("train", "fit pretrain"),
@@ -104,6 +111,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         **_each("run", "test"),
         **_each("eval", "evaluate"),
         **_each("delete", "rm remove"),
+        **_each(NOT_OFFERED, "help"),
     },
     "setting": {
         **_each("optimizer.lr", "learningrate"),

@@ -261,7 +261,10 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
             ["clusters must be at most the 1,294 training images"],
         ),
         ("method: infonce\ndataset: digits\nmethod: infonce", ["method", "twice"]),
-        ("method: infonce\ndataset: digits\nepoch: 3", ["'epoch'", "'epochs'"]),
+        ("method: infonce\ndataset: digits\nepoch: 3", ["experiment.yaml: unknown", "'epoch'", "'epochs'"]),
+        ("method: infonc\ndataset: digits", ["experiment.yaml: unknown method 'infonc'"]),
+        ("method: infonce\ndataset: digits\nviews: 3", ["'views' is a group of settings", "views.size, "]),
+        ("# nothing", ["experiment.yaml is empty"]),
         ("method: infonce\ndataset: digits\noptimizer: {name: [sgd]}", ["'optimizer.name'", "['sgd']"]),
         ("method: infonce\ndataset: digits\nseed: 2024-13-45", ["'seed'", "'2024-13-45'"]),
         ("method: infonce\ndataset: digits\noptimizer: {lrr: 3}", ["'optimizer.lrr'", "'optimizer.lr'"]),
@@ -276,6 +279,15 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
 def test_experiment_file(run: Run, tmp_path: Path, content: str, parts: list[str]) -> None:
     (tmp_path / "experiment.yaml").write_text(content)
     says(run("train", "experiment.yaml"), *parts)
+
+
+def test_the_file_is_named_where_it_is_at_fault(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "experiment.yaml"
+    file.write_text("method: infonce\ndataset: digits")
+    says(run("train", "experiment.yaml", "--set", "epoch=3"), "Error: unknown setting for infonce: 'epoch'")
+    file.write_text("method: infonce\ndataset: digits\nepoch: 3")
+    wrong_file = "Error: experiment.yaml: unknown setting for infonce: 'epoch'"
+    says(run("train", "experiment.yaml", "--set", "temperature=1"), wrong_file)
 
 
 def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:

@@ -79,7 +79,22 @@ def _refused(*arguments: str) -> str:
         ),
         ([*SWEEP, "--extend", "0", "--name", "x"], "extend must be at least 1, given 0"),
         (["show", "study", "--top", "0"], "top must be at least 1, given 0"),
-        (["best", "study", "other"], "unexpected extra argument"),
+        (["best", "study", "other"], "unexpected 'other': `best` takes STUDY alone."),
+        (
+            ["methods", "fair-cclk"],
+            "unexpected 'fair-cclk': `methods` takes no argument. "
+            "For one of them: `contrasweep spaces fair-cclk`.",
+        ),
+        (
+            ["datasets", "digits"],
+            "unknown command 'digits'. Known: check. For one of them: `contrasweep datasets check digits`.",
+        ),
+        (["help"], "unknown command 'help'. It is not offered. There are"),
+        ([*SWEEP, "--num-samples", "9"], "unknown option --num-samples. Did you mean --trials?"),
+        ([*SWEEP, "--n-jobs", "2"], "unknown option --n-jobs. Did you mean --concurrency?"),
+        ([*SWEEP, "--config", "a"], "unknown option --config. Did you mean --set?"),
+        ([*SWEEP, "--quiet"], "unknown option --quiet. A setting or hyperparameter is given as"),
+        ([*SWEEP, "--no-preset"], "unknown option --no-preset. Did you mean --preset?"),
         ([*SWEEP, "--metric", "accuracy", "--metric=loss"], "--metric is given twice, and takes one value"),
         ([*SWEEP, "--name", "a", "--trials", "3", "--name", "a"], "--name is given twice"),
         (["best", "a", "-o", "a.yaml", "--output", "b.yaml"], "--output is given twice"),

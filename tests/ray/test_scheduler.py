@@ -78,6 +78,8 @@ def test_rules_that_nothing_could_follow_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         check_halving(Halving(**given), scheduler, 10)
+    with pytest.raises(InputError, match="a trial has 1 epoch, so none"):
+        check_halving(Halving(grace=1), "asha", 1)
 
 
 def test_resumed_scheduler_decides_as_the_first_would_have() -> None:

@@ -33,7 +33,9 @@ Set = Annotated[
         help="Set a hyperparameter or another setting, such as optimizer.lr=0.1.",
     ),
 ]
-Preset = Annotated[bool, typer.Option(help="Start from the papers' settings for this method and dataset.")]
+Preset = Annotated[
+    bool, typer.Option("--preset", help="Start from the papers' settings for this method and dataset.")
+]
 Workers = Annotated[
     int | None,
     typer.Option(help="Processes that train one run together, each on a part of every batch; default: 1."),

@@ -152,8 +152,9 @@ Name = Annotated[
 Resume = Annotated[
     bool,
     typer.Option(
+        "--resume",
         help="Continue the interrupted study --name: finished trials are kept, unfinished trials continue "
-        "from their checkpoints, and the remaining trials are run."
+        "from their checkpoints, and the remaining trials are run.",
     ),
 ]
 RetryFailed = Annotated[
@@ -164,4 +165,4 @@ Extend = Annotated[
     int | None,
     typer.Option(metavar="N", help="Resume the study --name and run N more trials."),
 ]
-DryRun = Annotated[bool, typer.Option(help="Print the first configurations and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first configurations and stop.")]

@@ -59,6 +59,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         setup_in_words,
         unreached_in_words,
     )
+    from contrasweep.tuning.planning.unused import unused_in_words
     from contrasweep.tuning.training.devices import device_of
 
     told: dict[str, list[str]] = {}
@@ -70,6 +71,7 @@ def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
         warnings[few_steps_in_words(plan.experiment, facts)] = None
         warnings[late_rung_in_words(plan.rungs, plan.experiment)] = None
         warnings |= dict.fromkeys(unreached_in_words(plan.experiment))
+        warnings |= dict.fromkeys(unused_in_words(plan.experiment, plan.search.given, facts, searched))
         warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
         hints[idle_gpu_in_words(plan.resources, plan.experiment.encoder.name)] = None
         setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)

@@ -65,7 +65,10 @@ def table(
     ],
     scale: Scale = "paper",
     tune: Annotated[
-        bool, typer.Option(help="Search each row with an equal budget instead of taking the paper's values.")
+        bool,
+        typer.Option(
+            "--tune", help="Search each row with an equal budget instead of taking the paper's values."
+        ),
     ] = False,
     seeds: Annotated[int | None, typer.Option(help="Runs of each cell; default: the table's.")] = None,
     trials: Annotated[
@@ -76,7 +79,9 @@ def table(
     run: Annotated[
         bool, typer.Option(help="Run what is missing; --no-run only shows the stored results.")
     ] = True,
-    dry_run: Annotated[bool, typer.Option(help="Print what would run and what cannot, and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would run and what cannot, and stop.")
+    ] = False,
     format_: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the table to this file.")

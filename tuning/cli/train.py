@@ -21,7 +21,7 @@ from contrasweep.tuning.cli.options import (
 )
 from contrasweep.tuning.cli.rendering import plain_console, print_json, progress_line, remark, warn
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.errors import InputError, every_fault, told_to_user
+from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.files import check_file, write_whole
 from contrasweep.tuning.progress.display import Shown
 
@@ -53,16 +53,14 @@ def train(
 
     Example: contrasweep train experiment.yaml --set epochs=20 -o encoder.safetensors
     """
-    from contrasweep.tuning.planning.experiment_file import read_experiment
+    from contrasweep.tuning.planning.experiment_file import checked_values, read_experiment
     from contrasweep.tuning.planning.resources import AskedResources
-    from contrasweep.tuning.planning.settings import known_experiment
 
     # All that is known to be wrong is refused here, before torch is imported.
     on = AskedResources(1, cpus, workers, gpus_per_worker, device)
     given = parse_settings(set_)
-    method, dataset, values = read_experiment(experiment)
-    values = {**values, **given}
-    every_fault(lambda some: known_experiment(method, dataset, some, use_preset=preset), values)
+    found = read_experiment(experiment)
+    values = checked_values(experiment, found, given, use_preset=preset)
     state = None
     if checkpoint is not None:
         check_file(checkpoint, "--checkpoint")
@@ -82,6 +80,7 @@ def train(
     from contrasweep.tuning.trials.gpu_errors import gpu_errors_in_words
     from contrasweep.tuning.trials.worker_warnings import warning_once
 
+    method, dataset = found.method, found.dataset
     plan = plan_training(method, dataset, values, on, use_preset=preset, state=state, data_root=data_root)
     for warning in plan.warnings:
         warn(warning)

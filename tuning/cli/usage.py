@@ -17,6 +17,14 @@ UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 NUMBERS: Mapping[type, str] = {int: "a whole number", float: "a number"}
 
 
+OF_ONE: Mapping[str, str] = {
+    "methods": "contrasweep spaces",
+    "studies": "contrasweep show",
+    "datasets": "contrasweep datasets check",
+}
+"""By the command that lists things: the command that shows one of them."""
+
+
 class Refused(typer.BadParameter):
     """A command line is refused; Typer shows this and ends the program with exit code 2."""
 
@@ -70,8 +78,14 @@ class Group(TyperGroup):
         """Return the command that is called, or raise Refused with the nearest name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise Refused(unknown("command", name, self.list_commands(ctx)), ctx)
+            raise Refused(self._unknown(name, ctx), ctx)
         return super().resolve_command(ctx, args)
+
+    def _unknown(self, name: str, ctx: Any) -> str:
+        """Say that there is no such command; a group that lists things may be given one of them."""
+        known = self.list_commands(ctx)
+        one = _of_one(self, name) if nearest(name, known, "command") is None else ""
+        return unknown("command", name, known) + one
 
 
 def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
@@ -89,7 +103,21 @@ def _reason(command: Any, error: Any, ctx: Any, given: Sequence[str]) -> str:
     if parameter is not None and (number := _number(command, parameter)) is not None:
         values, _, _ = command.make_parser(ctx).parse_args(args=list(given))
         return f"{_name(parameter)} must be {number}, given {values[parameter.name]!r}"
-    return str(error.format_message())
+    _, extra, _ = command.make_parser(ctx).parse_args(args=list(given))
+    return _too_many(command, extra) if extra else str(error.format_message())
+
+
+def _too_many(command: Any, extra: Sequence[str]) -> str:
+    """Say what a command takes, where it is given `extra` words besides."""
+    arguments = " and ".join(_name(one) for one in command.params if one.param_type_name == "argument")
+    takes = f"takes {arguments} alone" if arguments else "takes no argument"
+    return f"unexpected {' '.join(map(repr, extra))}: `{command.name}` {takes}.{_of_one(command, extra[0])}"
+
+
+def _of_one(command: Any, word: str) -> str:
+    """Return the command about one of the things that `command` lists; empty where there is none."""
+    shows = OF_ONE.get(command.name)
+    return f" For one of them: `{shows} {shlex.quote(word)}`." if shows else ""
 
 
 def _given_twice(command: Any, ctx: Any, given: Sequence[str]) -> Any:

@@ -143,6 +143,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """
     with told_to_user():
         content = read_yaml(path)
+    if content is None:
+        raise InputError(f"{path} is empty; it must hold settings by name")
     if not isinstance(content, dict):
         raise InputError(f"{path} holds {type(content).__name__}, not settings by name")
     return content

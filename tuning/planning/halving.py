@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_rank
 from contrasweep.tuning.limits import check_count
@@ -68,6 +69,6 @@ def check_halving(halving: Halving, scheduler: Scheduler, epochs: int) -> None:
         raise InputError(f"--eta and --grace go with --scheduler asha or asha+curves, given {scheduler}")
     if halving.grace is not None and halving.grace >= epochs:
         raise InputError(
-            f"--grace {halving.grace}: a trial has {epochs} epochs, so none would be stopped; "
+            f"--grace {halving.grace}: a trial has {counted(epochs, 'epoch')}, so none would be stopped; "
             "give fewer, or --scheduler none"
         )

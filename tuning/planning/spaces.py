@@ -6,11 +6,12 @@ A search space fits a method if every parameter is known, and none that the meth
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from contrasweep.data.own_folders import unknown_dataset
 from contrasweep.names import did_you_mean
+from contrasweep.other_words import other_word
 from contrasweep.search_spaces import (
     Fixed,
     Parameter,
@@ -224,15 +225,23 @@ def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
     known = dict.fromkeys([*known_settings(experiment.method), *experiment.hyperparameters])
     for path in values:
         if path not in known:
-            if path in _NAMED_OTHERWISE:
-                raise InputError(f"{path!r} is no setting: {_NAMED_OTHERWISE[path]}")
-            if any(path in other.hyperparameters for other in DECLARED_METHODS.values()):
-                own = ", ".join(DECLARED_METHODS[experiment.method].hyperparameters) or "none"
-                raise InputError(f"{experiment.method} has no hyperparameter {path!r}; it has: {own}")
-            kind = f"setting for {experiment.method}:"
-            near = did_you_mean(path, known, "setting")
-            # There are some sixty settings: the nearest would be lost among them.
-            raise InputError(f"unknown {kind} {path!r}.{near}") if near else unknown_name(kind, path, known)
+            raise _no_setting(experiment.method, path, list(known))
+
+
+def _no_setting(method: str, path: str, known: Sequence[str]) -> InputError:
+    """Return the error about a name that is none of the `known` ones, with what is most likely meant."""
+    if path in _NAMED_OTHERWISE:
+        return InputError(f"{path!r} is no setting: {_NAMED_OTHERWISE[path]}")
+    if any(path in other.hyperparameters for other in DECLARED_METHODS.values()):
+        own = ", ".join(DECLARED_METHODS[method].hyperparameters) or "none"
+        return InputError(f"{method} has no hyperparameter {path!r}; it has: {own}")
+    group = [one for one in known if one.startswith(f"{path}.")]
+    if group and other_word("setting", path) is None:
+        return InputError(f"{path!r} is a group of settings; give some of them: {', '.join(group)}")
+    kind = f"setting for {method}:"
+    near = did_you_mean(path, known, "setting")
+    # There are some sixty settings: the nearest would be lost among them.
+    return InputError(f"unknown {kind} {path!r}.{near}") if near else unknown_name(kind, path, known)
 
 
 def _check_parameter(method: str, parameter: Parameter) -> None:

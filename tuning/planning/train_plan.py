@@ -10,6 +10,7 @@ from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
+from contrasweep.tuning.planning.unused import large_batch_in_words, unused_in_words
 from contrasweep.tuning.training.checkpoint import load_checkpoint
 from contrasweep.tuning.training.devices import AUTO, device_for, device_of
 
@@ -24,6 +25,7 @@ class TrainPlan:
         device: torch's name of the device.
         state: a checkpoint to go on from; None begins.
         data_root: the folder of the datasets.
+        given: the settings that the user gave, by dotted paths.
     """
 
     experiment: Experiment
@@ -31,6 +33,7 @@ class TrainPlan:
     device: str
     state: bytes | None = None
     data_root: Path | None = None
+    given: tuple[str, ...] = ()
 
     @property
     def setup(self) -> str:
@@ -39,8 +42,11 @@ class TrainPlan:
 
     @property
     def warnings(self) -> list[str]:
-        """What the run does not reach or does not tell."""
+        """What the run does not reach, does not use or does not tell."""
+        facts = spec_for(self.experiment, self.data_root)
         told = unreached_in_words(self.experiment)
+        told += unused_in_words(self.experiment, self.given, facts)
+        told += large_batch_in_words(self.experiment, facts)
         if not self.experiment.validation.fraction:
             told.append("validation.fraction is 0: without images that are held out, there are no scores.")
         return told
@@ -75,4 +81,4 @@ def plan_training(
     check_enough_images(experiment, data_root)
     if state is not None:
         load_checkpoint(state, experiment)
-    return TrainPlan(experiment, asked, device, state, data_root)
+    return TrainPlan(experiment, asked, device, state, data_root, tuple(values))
