@@ -27,7 +27,7 @@ def test_what_is_no_file_is_refused_without_opening_it(tmp_path: Path) -> None:
             check_given(path)
     with pytest.raises(FileRefused, match="there is no such file"):
         check_given(tmp_path / "absent")
-    with pytest.raises(FileRefused, match=r"cannot be read \(embedded null"):
+    with pytest.raises(FileRefused, match=r"cannot be read \(.*embedded null"):
         check_given("a\0b")
 
 
