@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.export.encoder import export_encoder
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
+    from contrasweep.tuning.planning.resolve import resolve
     from contrasweep.tuning.ray.final import final_runs
     from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep, sweep
     from contrasweep.tuning.reports.report import write_report
     from contrasweep.tuning.results.selection import best_trials
     from contrasweep.tuning.results.study import read_study
+    from contrasweep.tuning.sensitivity.analyse import analyse
     from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.training.pretrain import pretrain
     from contrasweep.tuning.transfer.embed import embed
@@ -34,6 +36,7 @@ __all__ = [
     "Experiment",
     "ResultsStore",
     "__version__",
+    "analyse",
     "best_trials",
     "embed",
     "evaluate",
@@ -43,6 +46,7 @@ __all__ = [
     "plan_sweep",
     "pretrain",
     "read_study",
+    "resolve",
     "resume_sweep",
     "run_sweep",
     "sweep",
