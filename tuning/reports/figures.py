@@ -53,7 +53,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     figure = go.Figure()
     for status, look in LOOKS.items():
         metric = data.metric if status in ("completed", BREAKS) else data.rung_metric
-        scored = [(t.number, _last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
+        scored = [(t.number, last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
         points = [point for point in scored if point[1] is not None]
         if points:
             numbers, scores, epochs = zip(*points, strict=True)
@@ -82,7 +82,8 @@ def _standing(data: StudyData, trial: TrialResult) -> str:
     return BREAKS if trial.number in data.candidates.breaking else trial.status
 
 
-def _last_score(trial: TrialResult) -> float | None:
+def last_score(trial: TrialResult) -> float | None:
+    """Return the score that the figure of the progress shows of a trial; None if it has none."""
     return trial.score if trial.status == "completed" else trial.last
 
 
