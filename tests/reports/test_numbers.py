@@ -32,7 +32,8 @@ def test_time_of_slots_and_time_by_the_clock_are_told_apart(write_study, store) 
     assert rows["no trial running"] == "2.0 s by the clock"
     assert rows["a slot free while others ran"] == "16.0 s of slots"
     drawn = draw_cost(cost)
-    assert drawn.layout.title.text == "Where 36.0 s of slots went: 2 slots, each 18.0 s by the clock"
+    assert drawn.layout.title.text == "Where 36.0 s of slots went"
+    assert drawn.layout.xaxis.title.text == "2 slots, each 18.0 s by the clock"
     assert "no trial in any slot 4.0 s" in drawn.layout.meta["alt"]
 
 

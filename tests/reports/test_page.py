@@ -140,3 +140,10 @@ def test_lines_that_begin_with_a_dash_are_a_list() -> None:
     html = page(Section("one", "before\n\n- first\n- second"))
     assert "<li>first</li>" in html
     assert "- first" not in html
+
+
+def test_a_table_without_a_title_is_called_by_its_section() -> None:
+    html = page(Section("Ranks", "", tables=[Table("", ["n"], [(n,) for n in range(20)])]))
+    assert "<summary>Ranks (20 rows)</summary>" in html
+    assert 'aria-label="Ranks"' in html
+    assert "<caption>" not in html

@@ -15,7 +15,7 @@ from contrasweep.tuning.reports.rows import write_rows
 from contrasweep.tuning.results.budgets import budget_line
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore
-from tests.studies import PlannedStudy, scored
+from tests.studies import PlannedStudy, Run, scored
 
 
 def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store, tmp_path: Path) -> None:
@@ -177,3 +177,23 @@ def test_rows_as_files(write_study, write_final, store, tmp_path: Path) -> None:
     assert table["error"].to_pylist()[1] == 'loss, "nan"'
     assert table["metric.val.accuracy"].to_pylist()[0] == 0.7
     assert pa_csv.read_csv(tmp_path / "rows" / "demo-epochs.csv").num_rows == 4
+
+
+def test_scores_that_do_not_compare_are_drawn_in_figures_of_their_own(write_study, store) -> None:
+    smaller = {"metric": "val.alignment", "rung_metric": "val.alignment"}
+    runs = [Run(curve={0: {"val.alignment": 2.0}}, final={"val.alignment": 1.0})]
+    write_study([scored()], "one")
+    write_study([scored()], "two", method="infonce")
+    write_study([scored()], "three", dataset="digits")
+    write_study(runs, "four", search=smaller, metrics=("val.alignment",))
+    names = ("one", "two", "three", "four")
+    figures = comparison_section([read_study(store, name) for name in names]).figures
+    drawn = [[trace.name for trace in figure.data] for figure in figures]
+    assert drawn == [["one", "two"], ["three"], ["four"]]
+    assert [figure.layout.title.text for figure in figures] == [
+        "Best so far on colour-digits, by trials spent",
+        "Best so far on digits, by trials spent",
+        "Best so far on colour-digits, by trials spent",
+    ]
+    assert figures[2].layout.yaxis.title.text == "best final val.alignment"
+    assert len({trace.line.color for figure in figures for trace in figure.data}) == 4

@@ -375,3 +375,11 @@ def test_a_comparison_has_the_differences_of_the_final_runs(write_study, store, 
         ("fair-cclk, trial 0 of other", "+0.1 ± 0"),
         ("untrained", "+0.2047 ± 0.0040"),
     ]
+
+
+def test_trials_without_a_score_are_counted_below_the_progress(write_study, store) -> None:
+    write_study([scored(), scored(status="stopped"), scored([0.5, math.nan], "failed", error="nan")])
+    data = read_study(store, "demo")
+    assert "Without a score and a mark: 1 trial." in by_title(data)["Progress"].text
+    write_study([scored()], "whole")
+    assert "Without a score" not in by_title(read_study(store, "whole"))["Progress"].text

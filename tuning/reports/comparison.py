@@ -24,8 +24,9 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 def comparison_section(studies: Sequence[StudyData]) -> Section:
     """Return the section that compares the studies; it names what makes the comparison unequal."""
     paragraphs = [budget_line([data.record for data in studies]), *_cautions(studies)]
-    figures = [_draw(studies)] if any(data.curves for data in studies) else []
-    return Section("Comparison", "\n\n".join(paragraphs), figures, [_table(studies), *_differences(studies)])
+    return Section(
+        "Comparison", "\n\n".join(paragraphs), _draw(studies), [_table(studies), *_differences(studies)]
+    )
 
 
 def _differences(studies: Sequence[StudyData]) -> list[Table]:
@@ -95,22 +96,35 @@ def _table(studies: Sequence[StudyData]) -> Table:
     return Table.of("Studies", rows, note)
 
 
-def _draw(studies: Sequence[StudyData]) -> go.Figure:
+def _draw(studies: Sequence[StudyData]) -> list[go.Figure]:
+    """Draw the best so far of each study: one figure for scores that compare, of a metric on a dataset."""
+    groups: dict[tuple[str, str], list[tuple[int, StudyData]]] = {}
+    for place, data in enumerate(studies):
+        if data.ranked:
+            groups.setdefault((data.metric, scored_dataset(data.record.dataset)), []).append((place, data))
+    datasets = {dataset for _, dataset in groups}
+    return [
+        _draw_goal(members, f" on {dataset}" if len(datasets) > 1 else "")
+        for (_, dataset), members in groups.items()
+    ]
+
+
+def _draw_goal(members: Sequence[tuple[int, StudyData]], where: str) -> go.Figure:
+    """Draw the studies with the same goal, each in the colour of its place among all."""
     figure = go.Figure()
-    for i, data in enumerate(studies):
+    for i, data in members:
         trials, best = data.best_so_far
-        if not trials:
-            continue
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[(i // len(COLOURS) + i) % len(DASHES)]
         line = {"color": colour, "dash": dash, "width": 2.2, "shape": "hv"}
         x, y = [*trials, data.trials[-1].number], [*best, best[-1]]
         figure.add_scatter(x=x, y=y, mode="lines", name=data.name, line=line)
-    names = ", ".join(data.name for data in studies)
+    names, goal = ", ".join(data.name for _, data in members), best_name(members[0][1].metric)
     return figure.update_layout(
-        title="Best so far, by trials spent",
+        title=f"Best so far{where}, by trials spent",
         xaxis_title="trial",
-        yaxis_title=" / ".join(sorted({best_name(data.metric) for data in studies})),
-        meta={"alt": f"Best final score so far by trial of {names}; see the table."},
+        yaxis_title=goal,
+        showlegend=True,
+        meta={"alt": f"{goal}{where} by trial of {names}; see the table."},
     )
 
 

@@ -125,10 +125,10 @@ def draw_cost(cost: Cost) -> go.Figure:
             y=["slots"], x=[seconds], orientation="h", name=label, marker_color=colour, hovertemplate=hover
         )
     return figure.update_layout(
-        title=f"Where {in_words(total)} of slots went: {each} by the clock",
+        title=f"Where {in_words(total)} of slots went",
         barmode="stack",
-        height=240,
-        xaxis={"ticksuffix": " s"},
+        height=265,
+        xaxis={"ticksuffix": " s", "title": {"text": f"{each} by the clock"}},
         yaxis={"visible": False},
         legend={"traceorder": "normal"},
         meta={"alt": f"Time of {each} by the clock: " + ", ".join(f"{n} {in_words(s)}" for n, s, _ in parts)},

@@ -53,7 +53,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     figure = go.Figure()
     for status, look in LOOKS.items():
         metric = data.metric if status in ("completed", BREAKS) else data.rung_metric
-        scored = [(t.number, _last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
+        scored = [(t.number, last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
         points = [point for point in scored if point[1] is not None]
         if points:
             numbers, scores, epochs = zip(*points, strict=True)
@@ -82,7 +82,8 @@ def _standing(data: StudyData, trial: TrialResult) -> str:
     return BREAKS if trial.number in data.candidates.breaking else trial.status
 
 
-def _last_score(trial: TrialResult) -> float | None:
+def last_score(trial: TrialResult) -> float | None:
+    """Return the score that the figure of the progress shows of a trial; None if it has none."""
     return trial.score if trial.status == "completed" else trial.last
 
 
@@ -198,7 +199,6 @@ def draw_front(front: Front) -> list[go.Figure]:
 def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
     figure = go.Figure()
     two = len(front.metrics) == 2
-    beaten, every = ("beaten in both", "both") if two else ("not on the front", "all")
 
     def add(points: Sequence[Point], told: str, **look: Any) -> None:
         x, y = ([point.scores[metric] for point in points] for metric in (across, up))
@@ -206,7 +206,7 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
         numbers = [point.trial for point in points]
         figure.add_scatter(x=x, y=y, customdata=numbers, hovertemplate=hover, **look)
 
-    add(front.others, "", name=beaten, mode="markers", marker={"color": GREY, "size": 7})
+    add(front.others, "", name="not on the front", mode="markers", marker={"color": GREY, "size": 7})
     # The front of two metrics is a staircase; the projection of a front of more is a cloud.
     stairs = {"mode": "lines+markers", "line": {"color": BLUE, "width": 1.5, "shape": "vh"}}
     look: dict[str, Any] = {"marker": {"color": BLUE, "size": 9, "symbol": "diamond"}}
@@ -222,7 +222,7 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
             hovertemplate="%{x:.4g}, %{y:.4g}<extra>untrained encoder</extra>",
         )
     figure.update_layout(
-        title=f"The trade: {better_in_words(front.metrics, every)}",
+        title=f"The trade: {better_in_words(front.metrics, 'both' if two else 'all')}",
         xaxis_title=front.metrics[across],
         yaxis_title=front.metrics[up],
         meta={

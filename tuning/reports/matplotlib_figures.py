@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contrasweep.names import counted
+from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import check_file
 from contrasweep.tuning.reports.style import BREAKS, COLOURS, GREY
@@ -25,13 +26,17 @@ WHOLE: Final[dict[str, Any]] = {"linewidth": 1.6}
 CUT: Final[dict[str, Any]] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "markevery": [-1]}
 """How the curve of a trial looks that was stopped, or failed."""
 
+ON_WHITE: Final = COLOURS[:-1]
+"""The colours without yellow, which is hard to see on white."""
+
 BLACK_DASHES: Final[dict[str, Any]] = {"color": "black", "linewidth": 1, "linestyle": "--"}
 
 
 def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     """Draw every trial's learning curve, and the best score against the trials spent, into `path`.
 
-    Colours tell the values of the first searched choice apart (the kernel, say), or else the statuses.
+    Colours tell the values of the first searched choice apart (the kernel, say) that has a colour for each,
+    or else the statuses.
 
     Raises:
         InputError: the file's ending is not .png, .pdf or .svg, or matplotlib is not installed; or the study
@@ -50,13 +55,14 @@ def draw_study(store: ResultsStore, study: str, path: Path) -> None:
     for axes, untrained in ((left, data.untrained), (right, data.untrained_score(data.metric))):
         if untrained is not None:
             axes.axhline(untrained, label="untrained encoder", **BLACK_DASHES)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        # One tick is enough: asked for two, matplotlib gives a study of one trial fractions of trials.
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     left.set(xlabel="epoch", ylabel=data.rung_metric, title="each trial")
     right.set(xlabel="trial", ylabel=data.metric, title=best_name(data.metric))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
     _save(
-        figure, f"{data.record.method} on {data.record.dataset}: {counted(len(data.curves), 'trial')}", path
+        figure, f"{data.record.method} on {data.record.dataset}: {counted(len(data.trials), 'trial')}", path
     )
 
 
@@ -101,20 +107,27 @@ def _save(figure: "Figure", title: str, path: Path) -> None:
 
 
 def _draw_curves(axes: "Axes", data: StudyData) -> None:
-    choice = next((p.name for p in data.space.searched if p.type == "string"), None)
+    choice = next((p.name for p in data.space.searched if _has_colours(p)), None)
     colours: dict[str, str] = {}
     for trial in data.trials:
         curve = data.curves.get(trial.number)
         if curve is None:
             continue
-        category = trial.status if choice is None else str(trial.values.get(choice))
-        colour = colours.setdefault(category, COLOURS[len(colours) % len(COLOURS)])
+        category = trial.status if choice is None else str(trial.values.get(choice, f"no {choice}"))
+        colour = colours.setdefault(category, ON_WHITE[len(colours) % len(ON_WHITE)])
         look = WHOLE if trial.status == "completed" else CUT
         axes.plot(curve.epochs, curve.scores, color=colour, **look)
     for category, colour in colours.items():
         axes.plot([], [], color=colour, label=category, **WHOLE)
     if choice is not None and any(trial.status != "completed" for trial in data.trials):
         axes.plot([], [], color="grey", label="ended early", **CUT)
+
+
+def _has_colours(parameter: Choice | Range) -> bool:
+    """Return whether each value of a parameter has a colour of its own, also being unused where it can be."""
+    if not isinstance(parameter, Choice) or parameter.type != "string":
+        return False
+    return len(parameter.choices) + bool(parameter.when) <= len(ON_WHITE)
 
 
 def _draw_progress(axes: "Axes", data: StudyData) -> None:

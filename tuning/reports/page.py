@@ -166,7 +166,7 @@ def _section_view(number: int, section: Section) -> dict[str, object]:
         "paragraphs": _paragraphs(section.text),
         "maps": [_map_view(f"map-{number}-{i}", m) for i, m in enumerate(section.maps, 1)],
         "figures": [_figure_view(f"figure-{number}-{i}", f) for i, f in enumerate(section.figures, 1)],
-        "tables": [_table_view(table) for table in section.tables],
+        "tables": [_table_view(table, section.title) for table in section.tables],
     }
 
 
@@ -199,11 +199,13 @@ def _figure_view(name: str, figure: go.Figure) -> dict[str, object]:
     return {"id": name, "alt": alt, "height": layout.get("height", 420), "spec": _script_safe(spec)}
 
 
-def _table_view(table: Table) -> dict[str, object]:
+def _table_view(table: Table, section: str) -> dict[str, object]:
+    """Return what the template shows of a table; one without a title is called by its section."""
     columns = list(zip(*table.rows, strict=True)) if table.rows else [() for _ in table.columns]
     numeric = [_is_numeric(values) for values in columns]
     return {
         "title": table.title,
+        "name": table.title or section,
         "columns": [{"name": n, "numeric": k} for n, k in zip(table.columns, numeric, strict=True)],
         "rows": [[_cell_view(value, k) for value, k in zip(row, numeric, strict=True)] for row in table.rows],
         "note": table.note,

@@ -6,6 +6,7 @@ margin. Only the parameters that best separate good from bad trials have a row; 
 would be hard to follow.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,14 @@ ROW_HEIGHT = 72
 SPREAD = 0.03
 # On a phone, values that are closer than this lie over each other; 1 is the length of a row.
 APART = 0.19
+ENDS = (UNUSED_AT - 0.06, 1.05)
+"""Where the figure begins and ends."""
+LETTER = 0.023
+"""The width of a letter on a phone."""
+MOST_LETTERS = 24
+MOST_LABELS = 20
+LINE = 14
+"""The height of a line of labels in pixels; below a row is room for two."""
 PARTS = 4
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -76,6 +85,7 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | N
     shown = sorted(every, key=lambda row: -row.tells)[:MOST_ROWS]
     # In the order of the space: a parent stands above the parameters that depend on it.
     rows = [row for row in every if row in shown] + [_score_row(data.rung_metric, scores)]
+    heights = _heights(rows)
     figure = go.Figure()
     few = len(trials) <= MANY
     for number, band in enumerate(np.array_split(np.arange(len(trials)), BANDS)):
@@ -83,17 +93,17 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | N
         # With many lines, those of worse trials are paler.
         opacity = 0.85 if few else 0.15 + 0.7 * number / (BANDS - 1)
         name = f"{BAND_NAMES[number]}: {scores[band[0]]:.3g} to {scores[band[-1]]:.3g}"
-        _draw_band(figure, rows, trials, band, line=line, opacity=opacity, name=name)
-    _draw_words(figure, rows)
+        _draw_band(figure, rows, heights, trials, band, line=line, opacity=opacity, name=name)
+    _draw_words(figure, rows, heights)
     figure.update_layout(
         title="Searched values, by score",
-        height=110 + ROW_HEIGHT * len(rows),
+        height=110 + round(ROW_HEIGHT * (heights[-1] + 1)),
         hovermode="closest",
-        xaxis={"visible": False, "range": [UNUSED_AT - 0.06, 1.05], "fixedrange": True},
+        xaxis={"visible": False, "range": list(ENDS), "fixedrange": True},
         yaxis={
-            "tickvals": list(range(len(rows))),
+            "tickvals": heights,
             "showticklabels": False,
-            "range": [len(rows) - 0.5, -0.5],
+            "range": [heights[-1] + 0.5, -0.5],
             "showline": False,
             "ticks": "",
             "fixedrange": True,
@@ -118,7 +128,8 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
         at = {choice: i / last if last else 0.5 for i, choice in enumerate(parameter.choices)}
         pairs = zip(values, trials, strict=True)
         places = [UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in pairs]
-        ticks = {place: cell_text(value) for value, place in at.items()}
+        step = -(-len(at) // MOST_LABELS)
+        ticks = {at[choice]: _shortened(cell_text(choice)) for choice in parameter.choices[::step]}
         return Row(parameter.name, ticks, places, _tells([str(value) for value in values]))
     scale = parameter.scale
     ticks = {scale.unit(value): plain(value) for value in _ticks(parameter)}
@@ -172,9 +183,40 @@ def _spread(number: int) -> float:
     return SPREAD * (2 * ((number * _GOLDEN) % 1) - 1)
 
 
+def _shortened(text: str) -> str:
+    """Cut the middle out of a long label: similar names often differ at an end."""
+    half = MOST_LETTERS // 2
+    return text if len(text) <= MOST_LETTERS else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def _lines(labels: Mapping[float, str]) -> list[int]:
+    """Return the line of each label below a row: the first one where it touches no other on a phone."""
+    ends: list[float] = []
+    lines = []
+    for place, text in labels.items():
+        width = LETTER * (len(text) + 1)
+        start = min(max(place - width / 2, ENDS[0]), ENDS[1] - width)
+        line = next((number for number, end in enumerate(ends) if end <= start), len(ends))
+        ends[line : line + 1] = [start + width]
+        lines.append(line)
+    return lines
+
+
+def _labels(row: Row) -> dict[float, str]:
+    return {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
+
+
+def _heights(rows: Sequence[Row]) -> list[float]:
+    """Return how far down each row stands, in usual heights of a row: labels in many lines need more room."""
+    lines = [max(_lines(_labels(row)), default=0) for row in rows]
+    room = [1 + max(0, last - 1) * LINE / ROW_HEIGHT for last in lines[:-1]]
+    return [0.0, *itertools.accumulate(room)]
+
+
 def _draw_band(
     figure: go.Figure,
     rows: Sequence[Row],
+    heights: Sequence[float],
     trials: Sequence[TrialResult],
     band: NDArray[np.intp],
     **look: Any,
@@ -184,23 +226,27 @@ def _draw_band(
     numbers: list[int | None] = []
     for i in band:
         x += [*(round(row.places[i], 4) for row in rows), None]
-        y += [*range(len(rows)), None]
+        y += [*heights, None]
         numbers += [trials[i].number] * (len(rows) + 1)
     hover = "trial %{customdata}<extra></extra>"
     figure.add_scatter(x=x, y=y, customdata=numbers, mode="lines", hovertemplate=hover, **look)
 
 
-def _draw_words(figure: go.Figure, rows: Sequence[Row]) -> None:
+def _draw_words(figure: go.Figure, rows: Sequence[Row], heights: Sequence[float]) -> None:
     """Write the name of each row above it, and its values below it."""
-    for i, row in enumerate(rows):
+    for row, y in zip(rows, heights, strict=True):
         figure.add_annotation(
-            x=0, xref="paper", xanchor="left", y=i, yshift=14, text=f"<b>{row.name}</b>", showarrow=False
+            x=0, xref="paper", xanchor="left", y=y, yshift=14, text=f"<b>{row.name}</b>", showarrow=False
         )
-        ticks = {**({UNUSED_AT: "unused"} if UNUSED_AT in row.places else {}), **row.ticks}
-        for number, (place, text) in enumerate(ticks.items()):
-            # Many words side by side would touch on a phone, so every second one stands lower.
-            lower = len(ticks) > 3 and number % 2 == 1
-            look = {"showarrow": False, "yshift": -26 if lower else -12, "font": {"size": 11}}
-            figure.add_annotation(x=place, y=i, text=text, **look)
+        labels = _labels(row)
+        for (place, text), line in zip(labels.items(), _lines(labels), strict=True):
+            half = LETTER * len(text) / 2
+            at: dict[str, Any] = {"x": place}
+            if place + half > ENDS[1]:
+                at = {"x": ENDS[1], "xanchor": "right"}
+            elif place - half < ENDS[0]:
+                at = {"x": ENDS[0], "xanchor": "left"}
+            look = {"showarrow": False, "yshift": -12 - LINE * line, "font": {"size": 11}}
+            figure.add_annotation(y=y, text=text, **at, **look)
     if any(UNUSED_AT in row.places for row in rows):
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})

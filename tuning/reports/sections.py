@@ -17,6 +17,7 @@ from contrasweep.tuning.reports.figures import (
     draw_front,
     draw_progress,
     front_of,
+    last_score,
     sampled,
 )
 from contrasweep.tuning.reports.final import final_section
@@ -77,10 +78,12 @@ def _progress(data: StudyData) -> Section:
         f"is the untrained encoder. {data.rung_metric} is read on the validation split after every epoch, "
         "and decides which trials are stopped early; of these it is the last score."
     )
+    scoreless = sum(last_score(trial) is None for trial in data.trials)
+    without = f"Without a score and a mark: {counted(scoreless, 'trial')}." if scoreless else ""
     figures = [draw_progress(data, drawn.trials)] if data.curves else []
     collapsed = collapsed_trials(data.candidates.outcomes)
     return Section(
-        "Progress", _text(state_line(data), best if figures else "", drawn.said, collapsed), figures
+        "Progress", _text(state_line(data), best if figures else "", without, drawn.said, collapsed), figures
     )
 
 

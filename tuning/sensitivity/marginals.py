@@ -193,17 +193,24 @@ def variance_shares(forest: Forest) -> list[Share]:
 def interaction_shares(forest: Forest, singles: Sequence[Share]) -> tuple[list[View], list[Share]]:
     """Return the pairs among the parameters with the largest shares, and the shares of their interactions.
 
-    Only parameters that can be active together are paired.
+    Only parameters that can vary together are paired: not one with another that has a single value where
+    the first one is active.
     """
     # Shares come largest first, so the first of a parameter is its largest.
     names = list(dict.fromkeys(single.parameters[0] for single in singles))[:MOST_PAIRED]
     chosen = [i for i, axis in enumerate(forest.axes) if axis.name in names]
     pairs = map(View, itertools.combinations(chosen, 2))
-    views = [view for view in pairs if any(view.is_active(forest.axes, s) for s in forest.strata)]
+    views = [view for view in pairs if _varies(view_weights(forest.axes, forest.strata, view))]
     if not views:
         return [], []
     observed, *chance = _shares_of(forest, [forest.whole, *forest.additive], views)
     return views, _shares(forest, views, observed, np.full(len(views), np.max(chance)))
+
+
+def _varies(weights: Floats) -> bool:
+    """Return whether draws fall into several rows and into several columns of a map."""
+    drawn = weights > 0
+    return bool(drawn.any(axis=1).sum() > 1 and drawn.any(axis=0).sum() > 1)
 
 
 def _shares(forest: Forest, views: Sequence[View], observed: Floats, by_chance: Floats) -> list[Share]:

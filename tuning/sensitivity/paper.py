@@ -124,7 +124,9 @@ def _importance(figure: "Figure", judged: Sequence[tuple[Stage, Sequence[Importa
         arms = np.maximum(0, [share - low, high - share])
         axes.barh(places, share, color=colours, xerr=arms, error_kw={"elinewidth": 1, "capsize": 2})
         chance = [i.by_chance for i in shown]
-        axes.plot(chance, places, "|", color=COLOURS[5], markersize=12, label="chance")
+        # White around the mark, and below the interval: the red is as bright as a grey bar.
+        axes.plot(chance, places, "|", color="white", markersize=13, markeredgewidth=3.5, zorder=1.5)
+        axes.plot(chance, places, "|", color=COLOURS[5], markersize=12, markeredgewidth=1.5, label="chance")
         if len(judged) > 1:
             axes.set_title(stage.name, fontsize=9)
     grid[0].set_yticks(range(len(order)), order)

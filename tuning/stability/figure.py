@@ -64,11 +64,19 @@ def draw_claims(found: Stability, path: Path) -> None:
     axes.tick_params(length=0)
     for place, row in enumerate(chances):
         for column, value in enumerate(row):
-            ink = "white" if abs(value - 50) > 30 else "black"
-            axes.text(column, place, percent(value / 100), ha="center", va="center", color=ink)
+            text = percent(value / 100)
+            axes.text(column, place, text, ha="center", va="center", color=ink_on(value))
     figure.suptitle(TITLE, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+
+
+def ink_on(chance: float) -> str:
+    """Return the colour of a number on the ground of a chance in percent, from 0 to 100.
+
+    White is easier to read than black only on the darkest blue, and on no orange.
+    """
+    return "white" if chance > 96 else "black"
 
 
 def _columns(found: Stability) -> list[str]:

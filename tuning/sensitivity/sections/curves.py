@@ -29,6 +29,9 @@ from contrasweep.tuning.sensitivity.sections.stage import (
 from contrasweep.tuning.statistics import Z
 
 PAIRS_DRAWN = 4
+UPRIGHT = [0, 90]
+"""Level labels where they fit, upright ones elsewhere: plotly hides slanted ones that leave the figure."""
+MOST_LABELS = 20
 SCALE = 66
 """The height of the colour scale above a map, in pixels."""
 MOST_POINTS = 400
@@ -40,17 +43,18 @@ Known = Sequence[StageSensitivity]
 
 def _with_marginals(one: StudySensitivity) -> Known | TooFew:
     known = [stage for stage in one.stages if stage.forest.marginals]
-    return known or _lack(one, [stage.forest.surrogate for stage in one.stages])
+    return known or _lack([stage.forest.surrogate for stage in one.stages])
 
 
 def _with_pairs(one: StudySensitivity) -> Known | TooFew:
-    known = [stage for stage in one.stages if not isinstance(stage.forest.interactions, TooFew)]
-    return known or _lack(one, [stage.forest.interactions for stage in one.stages])
+    known = [stage for stage in one.stages if _interactions(stage)]
+    missing = "pairs of searched parameters that vary together"
+    return known or _lack([stage.forest.interactions for stage in one.stages], missing)
 
 
-def _lack(one: StudySensitivity, results: Sequence[object]) -> TooFew:
+def _lack(results: Sequence[object], missing: str = "searched parameters") -> TooFew:
     """Return what the first stage lacks: it is the one that the most trials reached."""
-    return next((lack for lack in results if isinstance(lack, TooFew)), TooFew(0, 1, "searched parameters"))
+    return next((lack for lack in results if isinstance(lack, TooFew)), TooFew(0, 1, missing))
 
 
 def _tell_marginals(found: Known, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
@@ -92,7 +96,7 @@ def _tell_interactions(found: Known, one: StudySensitivity) -> tuple[str, list[g
     counts = "; ".join(
         f"{sum(share.above_chance for share in shares)} of {len(shares)} pairs at {stage.stage.name}"
         for stage in found
-        if (shares := _interactions(stage))
+        for shares in [_interactions(stage)]
     )
     text = (
         "The share of the surrogate's variance that two parameters explain beyond the sum of their own "
@@ -196,7 +200,9 @@ def _label_values(figure: go.Figure, axis: Axis) -> None:
     if axis.is_category:
         labels = [str(choice) for choice in axis.choices]
         ends = [-0.5, len(labels) - 0.4]
-        figure.update_xaxes(tickvals=list(range(len(labels))), ticktext=labels, range=ends)
+        shown = range(0, len(labels), _label_step(len(labels)))
+        figure.update_xaxes(tickvals=[*shown], ticktext=[labels[place] for place in shown], range=ends)
+        figure.update_xaxes(autotickangles=UPRIGHT)
     elif axis.is_log:
         label_log_axis(figure, axis.low, axis.high)
     else:
@@ -223,6 +229,8 @@ def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
     title = f"{pair.first.name} x {pair.second.name}: {100 * share.share:.1f} %"
     figure.update_layout(title=title, xaxis_title=pair.second.name, yaxis_title=pair.first.name, height=480)
     figure.update_xaxes(type="category", title_standoff=16, **_cell_ticks(pair.second, columns))
+    if pair.second.is_category:
+        figure.update_xaxes(autotickangles=UPRIGHT)
     figure.update_yaxes(type="category", **_cell_ticks(pair.first, rows))
     return figure
 
@@ -230,13 +238,18 @@ def _pair_figure(pair: PairMap, share: Share, metric: str) -> go.Figure:
 def _cell_ticks(axis: Axis, cells: Any) -> dict[str, Any]:
     """Return the ticks of an axis whose categories are cells of a grid: round numbers at their places."""
     if axis.is_category or axis.is_integer:
-        step = -(-len(cells) // MOST_TICKS)
+        step = _label_step(len(cells)) if axis.is_category else -(-len(cells) // MOST_TICKS)
         labels = [axis.label(axis.grid[cell]) for cell in cells[::step]]
         return {"tickvals": labels, "ticktext": labels}
     ticks = log_ticks(axis.low, axis.high) if axis.is_log else linear_ticks(axis.low, axis.high)
     # Between two categories, so that plotly reads a place and not the name of a category.
     places = axis.to_unit(ticks) * len(axis.grid) - 0.5 + 1e-6
     return {"tickvals": places, "ticktext": [plain(t) for t in ticks], "tickangle": 0}
+
+
+def _label_step(categories: int) -> int:
+    """Return 1 to label each category; more where even upright labels would touch."""
+    return -(-categories // MOST_LABELS)
 
 
 PARTS: tuple[Part[Any], ...] = (

@@ -140,6 +140,9 @@ def _share_bars(shares: Sequence[Importance] | Sequence[Share], colour: str, **b
     figure.add_bar(x=values, y=names, orientation="h", name="share", **look)
     marker: dict[str, Any] = {"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": COLOURS[5]}}
     chance = [one.by_chance for one in shares]
+    # White around the mark: its red is as bright as a grey or green bar.
+    edge = {**marker, "size": 18, "line": {"width": 4, "color": "white"}}
+    figure.add_scatter(x=chance, y=names, mode="markers", marker=edge, hoverinfo="skip", showlegend=False)
     figure.add_scatter(x=chance, y=names, mode="markers", marker=marker, name="by chance (95 %)")
     return figure.update_layout(height=150 + 34 * len(names)).update_yaxes(dtick=1)
 

@@ -35,7 +35,7 @@ def _tell_fidelity(found: Fidelity, one: StudySensitivity) -> tuple[str, list[go
     if found.epochs:
         parts.append(
             f"Rank correlation of {found.metric} after each epoch with the final {found.final_metric}, over "
-            f"the {found.completed} completed trials. {_safety_line(found)}"
+            f"the {found.completed} completed trials. {_safety_line(found, one.observations.epochs)}"
         )
     figures = [
         *([_links_figure(found)] if found.links else []),
@@ -62,7 +62,13 @@ def _rungs_text(found: Fidelity) -> str:
     )
 
 
-def _safety_line(found: Fidelity) -> str:
+def _safety_line(found: Fidelity, last: int) -> str:
+    """Say how the final best stood where trials were stopped, or else from which epoch on stopping was safe.
+
+    Args:
+        found: the fidelity of each epoch.
+        last: the last epoch of training; to stop there is not to stop.
+    """
     if found.rungs:
         ranks = "; ".join(
             f"number {e.best_rank} of {e.trials} at epoch {e.epoch}"
@@ -70,11 +76,15 @@ def _safety_line(found: Fidelity) -> str:
             if (e := found.at(rung)) is not None
         )
         return f"The final best was {ranks}." if ranks else ""
-    first = next((e for e in found.epochs if e.verdict == "safe"), None)
-    if first is None:
-        return f"No epoch is surely safe to stop at (correlation above {SAFE}, interval and all)."
+    early = [e for e in found.epochs if e.epoch < last]
+    unsure = max((place for place, e in enumerate(early) if e.verdict != "safe"), default=-1)
+    safe = early[unsure + 1 :]
+    if not safe:
+        return (
+            f"No epoch before the end is surely safe to stop at (correlation above {SAFE}, interval and all)."
+        )
     return (
-        f"Nothing was stopped; stopping would have been safe from epoch {first.epoch} on (correlation "
+        f"Nothing was stopped; stopping would have been safe from epoch {safe[0].epoch} on (correlation "
         f"above {SAFE}, interval and all)."
     )
 
@@ -149,9 +159,10 @@ def _tell_budget(found: BudgetCurve, one: StudySensitivity) -> tuple[str, list[g
     o = one.observations
     text = (
         "The expected best score of b trials drawn from this study, with its interval, up to a quarter of "
-        f"the {found.ended} ended trials; {found.without_score} without a final score count as the worst "
-        "that completed. "
+        f"the {found.ended} ended trials. "
     )
+    if found.without_score:
+        text += f"{found.without_score} without a final score count as the worst that completed. "
     if not found.independent:
         text += (
             f"The sampler ({o.sampler or 'unknown'}) learned during the search, so its first trials were "

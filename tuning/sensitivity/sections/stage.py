@@ -70,10 +70,10 @@ def surrogate_line(one: StageSensitivity) -> str:
         f"The forest at {one.stage.name} is fitted on {found.trials} trials{estimated}. It predicts "
         f"{100 * max(0.0, found.r2):.0f} % of the variance of unseen trials."
     )
-    if found.left_out:
-        line += f" {found.left_out} ended trials without a score are left out of it."
     if found.r2 < LEAST_R2:
         line += " That is next to nothing: do not rely on what follows from it."
+    if found.left_out:
+        line += f" {found.left_out} ended trials without a score are left out of it."
     return line
 
 

@@ -18,7 +18,18 @@ def summary(one: StudySensitivity) -> list[str]:
     """Return what can be said of a study: at the first stage and at the latest, and what is open."""
     told = [stage for stage in one.stages if _told(stage)]
     ends = told[:1] + told[1:][-1:]
-    return [*(_stage(one, stage) for stage in ends), *_foretold(one), *_lacking(one)]
+    return [*(_stage(one, stage) for stage in ends), *_foretold(one), *_lacking(one), *_turned(one)]
+
+
+def _turned(one: StudySensitivity) -> Iterator[str]:
+    """Yield why scores have a minus sign, where the page turns a metric."""
+    names = dict.fromkeys((one.observations.metric, one.observations.rung_metric))
+    turned = [name.removeprefix("-") for name in names if name.startswith("-")]
+    if turned:
+        yield (
+            f"Smaller values of {_listed(turned)} are better. This page turns their sign, so that larger "
+            "scores are better everywhere."
+        )
 
 
 def _told(stage: StageSensitivity) -> bool:
