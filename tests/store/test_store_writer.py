@@ -61,6 +61,16 @@ def test_nan_is_recorded_as_nan_and_not_as_missing(location, record, store, info
     assert row["error"] == "the loss is NaN"
 
 
+def test_an_error_of_any_text_is_recorded(location, record, store, info):
+    told = "no image in caf\udce9 or \ud800"
+    writer = TrialWriter(location, record, info(0))
+    writer.start()
+    writer.finish("failed", {}, error=told)
+    assert end_trial(location, record, info(1), "failed", error=told) == "failed"
+    recorded = store.trials("digits-1")["error"].to_pylist()
+    assert recorded == ["no image in caf\\udce9 or \\ud800"] * 2
+
+
 def test_epochs_wait_no_longer_than_the_limit(location, record, store, info):
     clock = [0.0]
     writer = TrialWriter(location, record, info(), 1, clock=lambda: clock[0])

@@ -302,11 +302,16 @@ def _ending(
     """Return the cells of a trial row that its end fills."""
     return {
         "status": status,
-        "error": error,
+        "error": None if error is None else _encodable(error),
         "rung": rung,
         "finished": finished,
         "seconds": (finished - started).total_seconds(),
     }
+
+
+def _encodable(text: str) -> str:
+    """Return a text without what UTF-8 cannot encode, such as the bytes of a file name that is not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _require_end(status: Status) -> None:
