@@ -4,7 +4,7 @@ import pytest
 from contrasweep.tuning.store import Heartbeat, Location, StoreError, compact, end_trial
 from contrasweep.tuning.store import parts as parts_module
 from contrasweep.tuning.store.attempts import next_attempt, rows_of, winning_epochs
-from contrasweep.tuning.store.parts import read_parts
+from contrasweep.tuning.store.parts import Key, read_parts
 
 
 @pytest.fixture
@@ -41,6 +41,14 @@ def test_merged_rows_are_read_without_a_copy(location, record, store, study):
     merged = read_parts(location, "epochs", record).table()
     assert merged.num_rows == 13
     assert winning_epochs(merged, store.trials("digits-1")) is merged
+
+
+def test_rows_of_epochs_are_not_looked_at_one_by_one(location, study, monkeypatch):
+    of_rows, looked_at = Key.of_rows, []
+    monkeypatch.setattr(Key, "of_rows", lambda table: looked_at.append(table) or of_rows(table))
+    compact(location, "digits-1")
+    assert looked_at, "the trial that has not ended keeps its row"
+    assert all("status" in table.column_names for table in looked_at)
 
 
 def test_again_changes_nothing(location, store, study):
