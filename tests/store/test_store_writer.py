@@ -168,10 +168,24 @@ def test_the_driver_records_a_stopped_trial_with_its_last_epoch(location, record
     assert store.epochs("digits-1")["epoch"].to_pylist() == [0, 1, 2, 3]
 
 
-def test_the_driver_may_know_better_metrics(location, record, store, attempt, info):
-    attempt(1, range(2))
-    end_trial(location, record, info(kernel="rbf"), "stopped", metrics={"val.accuracy": 0.5})
-    assert store.trials("digits-1")["metric.val.accuracy"].to_pylist() == [0.5]
+def test_a_stopped_trial_keeps_epochs_that_a_network_share_lists_late(
+    location, record, store, attempt, info, monkeypatch
+):
+    attempt(1, range(4))
+    late = store.epochs("digits-1")
+    (file,) = location.files("epochs/study=digits-1")
+    files = type(location).files
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            type(location),
+            "files",
+            lambda *args, **below: [one for one in files(*args, **below) if one.path != file.path],
+        )
+        told = {"epoch": 3, "metrics": {"val.accuracy": 0.5}}
+        end_trial(location, record, info(kernel="rbf"), "stopped", rung=3, **told)
+    (row,) = store.trials("digits-1").to_pylist()
+    assert (row["epoch"], row["rung"], row["metric.val.accuracy"]) == (3, 3, 0.5)
+    assert store.epochs("digits-1").equals(late)
 
 
 def test_a_trial_that_died_before_its_first_row_is_recorded(location, record, store, info):
