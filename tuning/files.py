@@ -1,13 +1,17 @@
 """Files that a command writes: check them before the work starts, and write them whole or not at all."""
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from contrasweep.tuning.errors import InputError
+
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""How a filesystem says that it has no hard links, such as FAT and some network shares."""
 
 
 def check_file(path: Path, option: str = "", endings: Sequence[str] = ()) -> None:
@@ -70,8 +74,35 @@ def replace_file(target: Path, content: bytes) -> None:
         file.write(content)
 
 
+def create_file(target: Path, content: bytes) -> None:
+    """Write the new file `target`, whose folder exists, whole or not at all.
+
+    Of several processes that create it at the same moment, one succeeds; also on a network share.
+
+    Raises:
+        FileExistsError: it exists.
+    """
+    with _replaced(target, is_new=True) as file:
+        file.write(content)
+
+
+def _place_new(unfinished: Path, target: Path) -> None:
+    """Give a complete file its name, unless another file has it."""
+    try:
+        os.link(unfinished, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(target) from error
+        os.replace(unfinished, target)
+    else:
+        with suppress(OSError):
+            unfinished.unlink()
+
+
 @contextmanager
-def _replaced(target: Path) -> Iterator[BinaryIO]:
+def _replaced(target: Path, *, is_new: bool = False) -> Iterator[BinaryIO]:
     # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
     unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -80,7 +111,10 @@ def _replaced(target: Path) -> Iterator[BinaryIO]:
             file.flush()
             # Without this a power cut may leave the new name on an empty file.
             os.fsync(file.fileno())
-        os.replace(unfinished, target)
+        if is_new:
+            _place_new(unfinished, target)
+        else:
+            os.replace(unfinished, target)
     except BaseException as error:
         # An error during the cleanup must not hide the first error.
         with suppress(OSError):

@@ -3,7 +3,8 @@ import pytest
 
 from contrasweep.tuning.store import Heartbeat, Location, StoreError, compact, end_trial
 from contrasweep.tuning.store import parts as parts_module
-from contrasweep.tuning.store.attempts import next_attempt, rows_of
+from contrasweep.tuning.store.attempts import next_attempt, rows_of, winning_epochs
+from contrasweep.tuning.store.parts import Key, read_parts
 
 
 @pytest.fixture
@@ -33,6 +34,21 @@ def test_the_rows_stay_and_the_files_go(location, store, study):
     assert compacted.startswith("compacted-")
     assert loose.startswith("trial-000003-seed-0-attempt-1-")
     assert len(files(location, "epochs")) == 1
+
+
+def test_merged_rows_are_read_without_a_copy(location, record, store, study):
+    compact(location, "digits-1")
+    merged = read_parts(location, "epochs", record).table()
+    assert merged.num_rows == 13
+    assert winning_epochs(merged, store.trials("digits-1")) is merged
+
+
+def test_rows_of_epochs_are_not_looked_at_one_by_one(location, study, monkeypatch):
+    of_rows, looked_at = Key.of_rows, []
+    monkeypatch.setattr(Key, "of_rows", lambda table: looked_at.append(table) or of_rows(table))
+    compact(location, "digits-1")
+    assert looked_at, "the trial that has not ended keeps its row"
+    assert all("status" in table.column_names for table in looked_at)
 
 
 def test_again_changes_nothing(location, store, study):

@@ -1,5 +1,7 @@
+import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from contrasweep.tuning.store import (
     save_study,
     study_names,
 )
+from contrasweep.tuning.store import study as study_module
 from contrasweep.tuning.store.study import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +47,24 @@ def test_a_study_is_not_overwritten_by_accident(location, record):
     assert load_study(location, "digits-1").command == record.command
     save_study(location, changed, replace=True)
     assert load_study(location, "digits-1").command == "another"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_of_two_commands_that_create_a_study_at_the_same_moment_one_succeeds(
+    location, record, monkeypatch, has_links
+):
+    def no_links(*_):
+        raise OSError(errno.ENOTSUP, "no links")
+
+    # What a command sees that looked before the other one wrote.
+    monkeypatch.setattr(study_module, "study_names", lambda _: [])
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StoreError, match="'digits-1' exists"):
+        save_study(location, record.model_copy(update={"command": "another"}))
+    assert load_study(location, "digits-1").command == record.command
+    save_study(location, record.model_copy(update={"name": "new"}))
+    assert sorted(os.listdir(location.path("studies"))) == ["digits-1.json", "new.json"]
 
 
 def test_an_unknown_study_is_refused_with_the_nearest(location, record):

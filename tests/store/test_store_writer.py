@@ -61,6 +61,16 @@ def test_nan_is_recorded_as_nan_and_not_as_missing(location, record, store, info
     assert row["error"] == "the loss is NaN"
 
 
+def test_an_error_of_any_text_is_recorded(location, record, store, info):
+    told = "no image in caf\udce9 or \ud800"
+    writer = TrialWriter(location, record, info(0))
+    writer.start()
+    writer.finish("failed", {}, error=told)
+    assert end_trial(location, record, info(1), "failed", error=told) == "failed"
+    recorded = store.trials("digits-1")["error"].to_pylist()
+    assert recorded == ["no image in caf\\udce9 or \\ud800"] * 2
+
+
 def test_epochs_wait_no_longer_than_the_limit(location, record, store, info):
     clock = [0.0]
     writer = TrialWriter(location, record, info(), 1, clock=lambda: clock[0])
@@ -158,10 +168,24 @@ def test_the_driver_records_a_stopped_trial_with_its_last_epoch(location, record
     assert store.epochs("digits-1")["epoch"].to_pylist() == [0, 1, 2, 3]
 
 
-def test_the_driver_may_know_better_metrics(location, record, store, attempt, info):
-    attempt(1, range(2))
-    end_trial(location, record, info(kernel="rbf"), "stopped", metrics={"val.accuracy": 0.5})
-    assert store.trials("digits-1")["metric.val.accuracy"].to_pylist() == [0.5]
+def test_a_stopped_trial_keeps_epochs_that_a_network_share_lists_late(
+    location, record, store, attempt, info, monkeypatch
+):
+    attempt(1, range(4))
+    late = store.epochs("digits-1")
+    (file,) = location.files("epochs/study=digits-1")
+    files = type(location).files
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            type(location),
+            "files",
+            lambda *args, **below: [one for one in files(*args, **below) if one.path != file.path],
+        )
+        told = {"epoch": 3, "metrics": {"val.accuracy": 0.5}}
+        end_trial(location, record, info(kernel="rbf"), "stopped", rung=3, **told)
+    (row,) = store.trials("digits-1").to_pylist()
+    assert (row["epoch"], row["rung"], row["metric.val.accuracy"]) == (3, 3, 0.5)
+    assert store.epochs("digits-1").equals(late)
 
 
 def test_a_trial_that_died_before_its_first_row_is_recorded(location, record, store, info):

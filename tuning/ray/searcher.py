@@ -291,7 +291,16 @@ class StoreSearcher(Searcher):
             return "completed", result
         self.study.prune(request.trial, self._violations(result, "stopped"))
         reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-        return end_all(request, "stopped", rung=max(reached, default=None), since=self._since), result
+        rung = max(reached, default=None)
+        return end_all(request, "stopped", rung=rung, since=self._since, **self._reported(result)), result
+
+    def _reported(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the epoch of a result, and its metrics unless they are means over several seeds."""
+        given = {metric: result.get(f"metrics/{metric}") for metric in self._record.columns.metrics}
+        return {
+            "epoch": result.get("epoch"),
+            "metrics": given if self._plan.search.seeds == 1 else None,
+        }
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
         """Return the merits of the metrics of a result, of which the larger is always better."""

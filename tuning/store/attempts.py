@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.statistics import Ints
@@ -119,45 +121,49 @@ def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
     """
     if epochs.num_rows == 0:
         return epochs
-    trial, seed, attempt, epoch = (_array(epochs[k]) for k in ("trial", "seed", "attempt", "epoch"))
-    limit = np.minimum(_overtaken_from(trial, seed, attempt, epoch), _ended_before(trial, seed, winners))
-    valid = np.flatnonzero(epoch < limit)
-    time = _array(epochs["time"].cast(pa.int64()))
-    order = valid[np.lexsort((time[valid], epoch[valid], seed[valid], trial[valid]))]
-    return epochs.take(order[_last_of_each(trial[order], seed[order], epoch[order])])
+    columns = [_array(epochs[name]) for name in ("trial", "seed", "epoch", "attempt")]
+    columns.append(_array(epochs["time"].cast(pa.int64())))
+    order = None if _in_order(columns) else np.lexsort(columns[::-1])
+    trial, seed, epoch, attempt, _ = columns if order is None else [column[order] for column in columns]
+    starts = np.append(True, _last_of_each(trial, seed)[:-1])
+    run = np.cumsum(starts) - 1
+    # Runs are numbered upwards, so the newest attempt of a run is above all of the runs before it.
+    rank = run * (attempt.max() + 1) + attempt
+    is_newest = rank == np.maximum.accumulate(rank)
+    limits = _limits(trial[starts], seed[starts], winners)[run]
+    counts = _last_of_each(trial, seed, epoch) & is_newest & (epoch < limits)
+    if order is not None:
+        return epochs.take(order[counts])
+    # A merged file is in order and free of repeats: it needs no copy.
+    return epochs if counts.all() else epochs.filter(pa.array(counts))
 
 
-def _overtaken_from(trial: Ints, seed: Ints, attempt: Ints, epoch: Ints) -> Ints:
-    """Return for each row the first epoch that a newer attempt of its (trial, seed) wrote."""
-    keys, group = np.unique(np.stack([trial, seed, attempt], axis=1), axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    first = np.full(len(keys), _NEVER)
-    np.minimum.at(first, group, epoch)
-    limit = np.full(len(keys), _NEVER)
-    # Keys are sorted by (trial, seed, attempt). Backwards, the next attempt and its limit bound an attempt.
-    for i in range(len(keys) - 2, -1, -1):
-        if (keys[i, :2] == keys[i + 1, :2]).all():
-            limit[i] = min(first[i + 1], limit[i + 1])
-    return limit[group]
-
-
-def _ended_before(trial: Ints, seed: Ints, winners: pa.Table) -> Ints:
-    """Return for each row one past the last epoch of its (trial, seed), if its end is known."""
+def _limits(trial: Ints, seed: Ints, winners: pa.Table) -> Ints:
+    """Return for each (trial, seed) one past its last epoch, if its end is known."""
     ended = pc.is_in(winners["status"], value_set=pa.array(ENDED))
     known = winners.filter(pc.and_(ended, winners["epoch"].is_valid())).select(["trial", "seed", "epoch"])
     ends = {(row["trial"], row["seed"]): row["epoch"] + 1 for row in known.to_pylist()}
-    pairs, group = np.unique(np.stack([trial, seed], axis=1), axis=0, return_inverse=True)
-    limits = np.array([ends.get((int(t), int(s)), _NEVER) for t, s in pairs], dtype=np.int64)
-    return limits[group.reshape(-1)]
+    pairs = zip(trial.tolist(), seed.tolist(), strict=True)
+    return np.array([ends.get(pair, _NEVER) for pair in pairs], dtype=np.int64)
 
 
-def _last_of_each(*sorted_keys: Ints) -> Ints:
-    """Return the positions of the last row of every run of equal keys."""
-    change = np.zeros(len(sorted_keys[0]), dtype=bool)
-    change[-1:] = True
+def _in_order(keys: Sequence[Ints]) -> bool:
+    """Whether rows are sorted by their keys, the first of which counts most."""
+    tied = np.ones(len(keys[0]) - 1, dtype=bool)
+    for key in keys:
+        if np.any(tied & (key[1:] < key[:-1])):
+            return False
+        tied &= key[1:] == key[:-1]
+    return True
+
+
+def _last_of_each(*sorted_keys: Ints) -> NDArray[np.bool_]:
+    """Whether each row is the last of a run of equal keys."""
+    last = np.zeros(len(sorted_keys[0]), dtype=bool)
+    last[-1:] = True
     for key in sorted_keys:
-        change[:-1] |= key[1:] != key[:-1]
-    return np.flatnonzero(change)
+        last[:-1] |= key[1:] != key[:-1]
+    return last
 
 
 def _array(column: Any) -> Ints:

@@ -84,7 +84,10 @@ def _merge(
     location: Location, kind: Kind, study: str, rows: pa.Table, sources: Parts, *, keep: set[Key]
 ) -> int:
     """Write the merged file, then delete its sources, except those with a row in ``keep``; count them."""
-    replaced = [part for part, table in sources.tables.items() if keep.isdisjoint(Key.of_rows(table))]
+    # Without rows to keep, no row is looked at: a merged file of epochs may hold millions.
+    replaced = [
+        part for part, table in sources.tables.items() if not keep or keep.isdisjoint(Key.of_rows(table))
+    ]
     if not replaced or (len(replaced) == 1 and replaced[0].compacted):
         return 0
     if rows.num_rows:

@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from contrasweep.given_files import FILE, FOLDER
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.files import replace_file
+from contrasweep.tuning.files import create_file, replace_file
 from contrasweep.tuning.store import local
 
 log = logging.getLogger(__name__)
@@ -170,6 +170,15 @@ class Location:
             OSError: it cannot be written.
         """
         self._call("writing", relative, lambda path: _write_whole(self.filesystem, path, content))
+
+    def create(self, relative: str, content: bytes) -> None:
+        """Write one new file atomically. If several processes do so at once, one succeeds; in a bucket, all.
+
+        Raises:
+            FileExistsError: the file exists.
+            WrongKind, OSError: as `write`.
+        """
+        self._call("writing", relative, lambda path: _create_whole(self.filesystem, path, content))
 
     def entries(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
         """Return the files and folders directly inside ``folder``, unordered; none if it does not exist.
@@ -364,20 +373,26 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
         raise
 
 
+def _create_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None:
+    if _is_local(filesystem):
+        filesystem.create_dir(target.rsplit("/", 1)[0], recursive=True)
+        create_file(Path(target), content)
+    elif filesystem.get_file_info(target).type == fs.FileType.NotFound:
+        _write_whole(filesystem, target, content)
+    else:
+        raise FileExistsError(target)
+
+
 def _write_stream(filesystem: fs.FileSystem, path: str, content: bytes) -> None:
     with filesystem.open_output_stream(path) as stream:
         stream.write(content)
 
 
 def _delete_folder_if_there(filesystem: fs.FileSystem, path: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         filesystem.delete_dir(path)
-    except FileNotFoundError:
-        return
 
 
 def _delete_if_there(filesystem: fs.FileSystem, path: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         filesystem.delete_file(path)
-    except FileNotFoundError:
-        return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -25,11 +25,17 @@ def save_study(location: Location, record: StudyRecord, *, replace: bool = False
     """Write ``studies/NAME.json``.
 
     Raises:
-        StoreError: a study of that name exists and ``replace`` is not set.
+        StoreError: a study of that name exists and ``replace`` is not set. If several commands create it at
+            the same moment, all but one get this error (except in a bucket).
     """
-    if not replace:
-        refuse_taken(location, [record.name])
-    location.write(record_path(record.name), record.model_dump_json(indent=2).encode())
+    path, content = record_path(record.name), record.model_dump_json(indent=2).encode()
+    if replace:
+        location.write(path, content)
+        return
+    try:
+        location.create(path, content)
+    except FileExistsError:
+        raise _taken(location, [record.name]) from None
 
 
 def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> None:
@@ -40,11 +46,16 @@ def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> N
         names: of the studies.
         go_on: a sentence about what goes on with them: a command, or a call in Python.
     """
-    taken = [repr(name) for name in sorted(set(names).intersection(study_names(location)))]
+    taken = sorted(set(names).intersection(study_names(location)))
     if taken:
-        which = f"A study named {taken[0]} exists" if len(taken) == 1 else f"Studies {', '.join(taken)} exist"
-        told = f"{which} in {location.uri}; resume, or choose another name."
-        raise StoreError(f"{told} {go_on}".strip())
+        raise _taken(location, taken, go_on)
+
+
+def _taken(location: Location, names: Sequence[str], go_on: str = "") -> StoreError:
+    """Return the error about names that studies of a results folder have."""
+    quoted = [repr(name) for name in names]
+    which = f"A study named {quoted[0]} exists" if len(quoted) == 1 else f"Studies {', '.join(quoted)} exist"
+    return StoreError(f"{which} in {location.uri}; resume, or choose another name. {go_on}".strip())
 
 
 def load_study(location: Location, name: str) -> StudyRecord:

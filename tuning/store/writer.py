@@ -239,6 +239,7 @@ def end_trial(
     *,
     error: str | None = None,
     rung: int | None = None,
+    epoch: int | None = None,
     metrics: Mapping[str, float | None] | None = None,
     since: datetime | None = None,
     now: Callable[[], datetime] = _utc_now,
@@ -252,7 +253,9 @@ def end_trial(
         record: the study.
         info: the trial; it fills the row if the worker wrote none.
         status, error, rung: as `TrialWriter.finish` takes them.
-        metrics: the trial's result; by default the metrics of its last epoch in the store.
+        epoch: the last epoch that the trial has reported. It counts if the store's last one is earlier: a
+            network share may list the files of another machine late, and epochs beyond the row's are dropped.
+        metrics: those of `epoch`; None if they are unknown.
         since: when this driver began. A trial whose row was started before ran under an earlier driver: it
             ended with its last sign of life, not now. By default no row is of an earlier driver.
         now: the time of day.
@@ -278,8 +281,8 @@ def end_trial(
     if epochs:
         row |= {name: cell for name, cell in epochs[-1].items() if name.startswith(METRIC)}
         row["epoch"] = epochs[-1]["epoch"]
-    if metrics is not None:
-        row |= record.columns.metric_cells(metrics)
+    if epoch is not None and (row["epoch"] is None or row["epoch"] < epoch):
+        row |= {"epoch": epoch, **record.columns.metric_cells(metrics or {})}
     row |= {
         **_ending(row["started"], finished, status, error, rung),
         "train_seconds": math.fsum(epoch["train_seconds"] for epoch in epochs),
@@ -302,11 +305,16 @@ def _ending(
     """Return the cells of a trial row that its end fills."""
     return {
         "status": status,
-        "error": error,
+        "error": None if error is None else _encodable(error),
         "rung": rung,
         "finished": finished,
         "seconds": (finished - started).total_seconds(),
     }
+
+
+def _encodable(text: str) -> str:
+    """Return a text without what UTF-8 cannot encode, such as the bytes of a file name that is not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _require_end(status: Status) -> None:
