@@ -19,7 +19,7 @@ from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.inputs import ImageInput, ViewsInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.encoders.registry import UnknownEncoder, build_encoder
-from contrasweep.models.encoders.weights import load_tensors, metadata_of
+from contrasweep.models.encoders.weights import differences, load_tensors, metadata_of
 
 FORMAT = "contrasweep-encoder-1"
 LARGEST = 10_000
@@ -76,6 +76,10 @@ def load_encoder(path: str | Path) -> Encoder:
     return read_encoder(read_given(path), str(path)).encoder
 
 
+class _OtherNetwork(ValueError):
+    """The weights of a file are not those of the network that its header names."""
+
+
 @dataclass(frozen=True, eq=False)
 class EncoderFile:
     """The content of an encoder file.
@@ -107,11 +111,11 @@ def read_encoder(content: bytes, place: str) -> EncoderFile:
     """Read the content of an encoder file; `place` names the file in messages.
 
     Raises:
-        ValueError: the content is not an encoder that contrasweep wrote.
+        ValueError: the content is not an encoder that contrasweep wrote, or its network is another one here.
     """
     try:
         return _read(content)
-    except LibraryMissing as error:
+    except (LibraryMissing, _OtherNetwork) as error:
         raise ValueError(f"{place}: {error}") from error
     except UnknownEncoder as error:
         advice = "If a plug-in adds it, install its package."
@@ -133,12 +137,14 @@ def _read(content: bytes) -> EncoderFile:
     # The weights drawn here are replaced at once, so they must not change the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         encoder = _built(header)
-    try:
-        load_tensors(encoder, weights)
-    except RuntimeError as error:
-        # Libraries change their networks from version to version.
+    other = differences(encoder.state_dict(), weights)
+    if other:
+        # Libraries and plug-ins change their networks from version to version.
         made = f" (written with {metadata['library']})" if "library" in metadata else ""
-        raise ValueError(f"{error}{made}") from error
+        raise _OtherNetwork(
+            f"the file{made} has other weights than the network {header['name']} here: {other}"
+        )
+    load_tensors(encoder, weights)
     encoder.eval().checking(_input(header))
     digest = hashlib.sha256(content).hexdigest()
     return EncoderFile(encoder, header, metadata.get("experiment", ""), digest)
@@ -156,7 +162,9 @@ def _input(header: Mapping[str, Any]) -> ImageInput | ViewsInput:
 
 
 def _file(encoder: Encoder, header: Mapping[str, Any], experiment: str) -> bytes:
-    tensors = {key: value.detach().cpu().contiguous() for key, value in encoder.state_dict().items()}
+    # Copies, because safetensors refuses tensors that share memory, such as tied weights.
+    copies = {key: value.detach().to("cpu", copy=True) for key, value in encoder.state_dict().items()}
+    tensors = {key: value.contiguous() for key, value in copies.items()}
     metadata = {"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment}
     if of_library(header["name"]):
         library, _ = library_and_model(header["name"])

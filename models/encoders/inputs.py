@@ -29,7 +29,8 @@ class ImageInput:
         if given.is_meta or not given.numel() or torch.compiler.is_compiling():
             return
         low, high = (float(end) for end in given.aminmax())
-        if low < -_SLACK or high > 1 + _SLACK:
+        # NaN compares as false, so the question is whether they are inside.
+        if not (low >= -_SLACK and high <= 1 + _SLACK):
             raise ValueError(
                 f"the encoder takes images with values in 0..1, given values from {low:.4g} to {high:.4g}: "
                 "divide 8-bit values by 255, and do not normalise by a mean (the encoder does it where it "

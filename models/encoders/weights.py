@@ -170,24 +170,30 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
     extra = [key for key in inside if key not in wanted]
     heads = [key for key in extra if key.partition(".")[0] in HEADS]
     # Batch norms of old versions of torch did not count their batches.
-    missing = [key for key in wanted if key not in inside and not key.endswith("num_batches_tracked")]
-    shapes = [
-        f"{key} {tuple(inside[key].shape)}, here {tuple(wanted[key].shape)}"
-        for key in wanted
-        if key in inside and inside[key].shape != wanted[key].shape
-    ]
-    faults = {
-        "missing": missing,
-        "unexpected": [key for key in extra if key not in heads],
-        "of another shape": shapes,
-    }
-    if any(faults.values()):
-        told = "; ".join(f"{what}: {few(names)}" for what, names in faults.items() if names)
+    counters = {key for key in wanted if key.endswith("num_batches_tracked") and key not in inside}
+    own = {key: value for key, value in wanted.items() if key not in counters}
+    told = differences(own, {key: value for key, value in inside.items() if key not in heads})
+    if told:
         raise ValueError(f"{stored.place} does not fit the network: {told}")
     remarks = [f"{'.'.join(stored.inside)!r} unwrapped"] if stored.inside else []
     remarks += [f"prefix {prefix!r} stripped"] if prefix else []
     remarks += [f"left out {few([*heads, *outside])}"] if heads or outside else []
     return FittingWeights({key: inside[key] for key in wanted if key in inside}, tuple(remarks))
+
+
+def differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+    """Return in what names and shapes `given` tensors differ from the `wanted` ones; empty: in none."""
+    shapes = [
+        f"{key} {tuple(given[key].shape)}, here {tuple(wanted[key].shape)}"
+        for key in wanted
+        if key in given and given[key].shape != wanted[key].shape
+    ]
+    faults = {
+        "missing": [key for key in wanted if key not in given],
+        "unexpected": [key for key in given if key not in wanted],
+        "of another shape": shapes,
+    }
+    return "; ".join(f"{what}: {few(names)}" for what, names in faults.items() if names)
 
 
 def _prefix(stored: StoredWeights, wanted: Iterable[str]) -> str:

@@ -60,6 +60,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
             "pirl instdisc npid rotnet jigsaw tico wmse mocov3 data2vec",
         ),
     },
+    "kind of plug-in": {**_each("method", "loss objective"), **_each("encoder", "network backbone model")},
     "dataset": {
         **_each("imagenet1k", "imagenet ilsvrc ilsvrc2012 imagenet2012"),
         **_each("colormnist", "cmnist coloredmnist colouredmnist"),

@@ -289,6 +289,23 @@ def test_the_card_of_one_seed_of_a_trial_has_the_controls_of_that_seed(
     assert rows == ["| accuracy | 0.6 | 0.25 (n = 1) |", "| ridge accuracy | 0.6 | 0.25 (n = 1) |"]
 
 
+def test_the_card_says_what_untrained_is_of_an_encoder_that_started_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = Experiment(method="infonce", dataset="digits", encoder={"weights": "/x/start.pt"})
+    network = build_encoder("resnet18", 3, 32)
+    content = encoder_bytes(
+        network, name="resnet18", channels=3, image_size=32, experiment=experiment.model_dump_json()
+    )
+    study = PlannedStudy(small_plan(tmp_path / "results"))
+    study.write(scored())
+    study.location.write(encoder_path("study-1", 0, 0), content)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["export", "study-1", "--format", "torchvision", "-o", "out"])
+    assert done.exit_code == 0, done.output
+    assert "Untrained means as loaded from /x/start.pt." in Path("out/README.md").read_text()
+
+
 def test_runs_of_an_earlier_search_of_the_name_are_not_exported(tmp_path: Path) -> None:
     search = PlannedStudy(small_plan(tmp_path))
     search.write(scored())

@@ -4,17 +4,20 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from contrasweep.data import whole_image
 from contrasweep.models import (
     ENCODERS,
     Encoder,
+    EncoderSpec,
     build_encoder,
     encoder_bytes,
     load_encoder,
 )
 from contrasweep.models.encoders.inputs import ImageInput
 from contrasweep.models.encoders.multiview import build_multiview_encoder
+from contrasweep.models.encoders.registry import ENCODER_REGISTRY
 from contrasweep.models.export import multiview_encoder_bytes, read_encoder
 
 
@@ -86,12 +89,13 @@ def read_back(tmp_path: Path) -> Encoder:
             r"values in 0\.\.1, given values from 255 to 255: divide 8-bit values",
         ),
         (torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), r"do not normalise by a mean"),
+        (torch.full((2, 3, 8, 8), torch.nan), r"given values from nan to nan"),
         (torch.zeros(3, 8, 8), r"floats \(B, 3, 8, 8\), given \(3, 8, 8\)"),
         (torch.zeros(2, 1, 8, 8), r"given \(2, 1, 8, 8\)"),
         (torch.zeros(2, 3, 16, 16), r"given \(2, 3, 16, 16\)"),
         ([[0.0]], r"takes a tensor of floats \(B, 3, 8, 8\), given list"),
     ],
-    ids=["uint8", "0..255", "normalised", "one image", "grey", "size", "list"],
+    ids=["uint8", "0..255", "normalised", "nan", "one image", "grey", "size", "list"],
 )
 def test_an_encoder_from_a_file_refuses_what_would_give_garbage(
     read_back: Encoder, images: object, message: str
@@ -136,3 +140,36 @@ def test_the_network_of_a_plug_in_that_is_not_installed_is_told() -> None:
     content = encoder_bytes(build_encoder("lenet5", 3, 32), name="of-a-plug-in", channels=3, image_size=32)
     with pytest.raises(ValueError, match=r"built here: unknown encoder 'of-a-plug-in'.*install its package"):
         read_encoder(content, "encoder.safetensors")
+
+
+def test_a_network_that_has_changed_since_is_told_in_a_line() -> None:
+    content = encoder_bytes(build_encoder("resnet18", 3, 32), name="small-conv", channels=3, image_size=32)
+    with pytest.raises(
+        ValueError, match="the file has other weights than the network small-conv here: missing"
+    ) as refused:
+        read_encoder(content, "encoder.safetensors")
+    assert len(str(refused.value)) < 600
+
+
+class Tied(nn.Module):
+    """Two layers with one weight, and a buffer that is a part of another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("scales", torch.arange(4.0))
+        self.register_buffer("first_scales", self.scales[:2])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.second(self.first(images.flatten(1)))
+
+
+def test_tensors_that_share_memory_are_written_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EncoderSpec("tied", "", None, lambda channels, size: Encoder(Tied(), 4))
+    monkeypatch.setitem(ENCODER_REGISTRY._items, "tied", spec)
+    encoder = spec.build(1, 2)
+    read = read_encoder(encoder_bytes(encoder, name="tied", channels=1, image_size=2), "a file").encoder
+    images = torch.rand(3, 1, 2, 2)
+    with torch.no_grad():
+        assert torch.equal(read(images), encoder(images))

@@ -68,6 +68,7 @@ def test_a_package_holds_what_its_project_file_names(packages: list[Path]) -> No
     ("kind", "name", "says"),
     [
         ("metod", "mine", "Did you mean 'method'?"),
+        ("loss", "mine", "Did you mean 'method'?"),
         ("method", "infonce", "the method 'infonce' is there already"),
         ("dataset", "digits", "the dataset 'digits' is there already"),
         ("metric", "class", "'class' is a word of Python"),

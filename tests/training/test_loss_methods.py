@@ -62,8 +62,8 @@ class Weighted(nn.Module):
         self.power = power
         self.weight = nn.Parameter(torch.ones(()))
 
-    def forward(self, views: Tensor, bias: Tensor, index: Tensor, labels: Tensor | None = None) -> Tensor:
-        return self.weight * (views.mean() + bias.sum() + index.sum())
+    def forward(self, views: Tensor, bias: Tensor, index: Tensor, scale: float = 1.0) -> Tensor:
+        return self.weight * scale * (views.mean() + bias.sum() + index.sum())
 
 
 def test_the_arguments_say_what_is_needed_and_given() -> None:
@@ -167,6 +167,13 @@ class OfLabel(nn.Module):
         return views.sum()
 
 
+class OfOptionalLabels(nn.Module):
+    """Would train without labels, because nothing says that it needs them."""
+
+    def forward(self, views: Tensor, labels: Tensor | None = None) -> Tensor:
+        return views.sum()
+
+
 class OfImages(nn.Module):
     """Does not begin with the views."""
 
@@ -189,6 +196,13 @@ class OfAnything(nn.Module):
     [
         (OfLabel, {}, "OfLabel takes 'label', which no batch has. Did you mean 'labels'?"),
         (OfImages, {}, "the first argument of OfImages must be views, given 'images'"),
+        (OfOptionalLabels, {}, "OfOptionalLabels has a default for labels: remove the default"),
+        (
+            OfImages(),
+            {},
+            "must be a class of torch.nn.Module, which is made for each run; given an object of",
+        ),
+        (torch.square, {}, "must be a class of torch.nn.Module, which is made for each run; given square"),
         (Weighted, {}, "Weighted requires power: name it among the hyperparameters"),
         (Weighted, {"power": "", "tims": ""}, "no argument 'tims'. Did you mean 'times'?"),
         (OfAnything, {"weight": ""}, "argument 'weight' of OfAnything is annotated"),

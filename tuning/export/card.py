@@ -27,7 +27,7 @@ def model_card(source: Source, network: Network, form: Format, example: str) -> 
         f"# {_title(network, experiment)}",
         _what(network, experiment, source.epoch),
         "## Scores",
-        _scores(source.run),
+        _scores(source.run, experiment),
         "## Load it",
         f"`images` are floats `(B, {network.channels}, {network.size}, {network.size})` in 0..1; `features` "
         f"are `(B, {network.encoder.width})`.",
@@ -65,11 +65,12 @@ def _what(network: Network, experiment: Experiment | None, epoch: int | None) ->
     )
 
 
-def _scores(run: Run | None) -> str:
+def _scores(run: Run | None, experiment: Experiment | None) -> str:
     if run is None:
         return "None are known: the encoder was exported from its file alone, not from a study."
     said = _of_final_run(run) if run.final else _of_trial(run)
-    return "\n\n".join(filter(None, [said, unit_note(run.scores)]))
+    control = None if experiment is None else experiment.encoder.control
+    return "\n\n".join(filter(None, [said, control, unit_note(run.scores)]))
 
 
 def _of_final_run(run: Run) -> str:

@@ -54,7 +54,7 @@ def loss_method(
     - `forward` takes `views` `(V, B, D)`, not normalised, and those of `BATCH_ARGUMENTS` that it needs, each
       with B rows. It returns a scalar. If the loss also has a method `terms` with the same arguments that
       returns `LossTerms`, the run minimises their mean and reports the fraction of dropped anchors; where a
-      `losses.Loss` says that it `sums_terms`, it minimises their sum. A default is never replaced.
+      `losses.Loss` says that it `sums_terms`, it minimises their sum.
     - The constructor takes hyperparameters. Their annotations say what is allowed, see
       `losses.validation.rule_of`, and the constructor has the last word: a ValueError is the user's error.
 
@@ -73,9 +73,10 @@ def loss_method(
         fits: raises ValueError if hyperparameters are not possible with so many training images.
 
     Raises:
-        ValueError: nothing gives an argument that the loss takes, it requires one that has a condition in the
-            space, or it lacks a named hyperparameter.
+        ValueError: `loss` is no class of `nn.Module`, nothing gives an argument that it takes, it requires
+            one that has a condition in the space, or it lacks a named hyperparameter.
     """
+    _refuse_other_than_class(loss)
     of_loss = {one: text for one, text in hyperparameters.items() if isinstance(text, str)}
     own = {one: item for one, item in hyperparameters.items() if isinstance(item, Hyperparameter)}
     _refuse_open_arguments(loss, of_loss)
@@ -119,7 +120,8 @@ def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
     """Return the names of what a loss takes of a batch besides the views.
 
     Raises:
-        ValueError: the first argument is not `views`, or one is unknown (with the nearest name).
+        ValueError: the first argument is not `views`, one is unknown (with the nearest name), or one of
+            `BATCH_ARGUMENTS` has a default: `forward(views, labels=None)` would train without labels.
     """
     function = getattr(loss, "terms", loss.forward)
     _, first, *others = inspect.signature(function).parameters.values()
@@ -127,6 +129,12 @@ def batch_arguments(loss: type[nn.Module]) -> tuple[str, ...]:
         raise ValueError(f"the first argument of {loss.__name__} must be views, given {first.name!r}")
     found = tuple(one.name for one in others if one.default is inspect.Parameter.empty)
     check_arguments(loss.__name__, found, BATCH_ARGUMENTS, "batch")
+    optional = [one.name for one in others if one.name in BATCH_ARGUMENTS and one.name not in found]
+    if optional:
+        raise ValueError(
+            f"{loss.__name__} has a default for {', '.join(optional)}: remove the default, and the loss is "
+            "given those of the batch; remove the argument to train without them"
+        )
     return found
 
 
@@ -167,6 +175,15 @@ class LossOfBatch(nn.Module):
                 f"{type(self.loss).__name__} must return LossTerms with values and bool valid of one shape, "
                 f"returned {with_shape(values)} and {with_shape(valid)} of {valid.dtype}"
             )
+
+
+def _refuse_other_than_class(loss: object) -> None:
+    if isinstance(loss, type) and issubclass(loss, nn.Module):
+        return
+    given = getattr(loss, "__name__", f"an object of {type(loss).__name__}")
+    raise ValueError(
+        f"the loss must be a class of torch.nn.Module, which is made for each run; given {given}"
+    )
 
 
 def _required(loss: type[nn.Module]) -> tuple[str, ...]:
