@@ -164,6 +164,19 @@ def test_a_metric_that_cannot_be_is_refused(name: str, score: Callable[..., Any]
         Metric(name, "", score)
 
 
+def test_images_without_what_it_takes_are_not_scored(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A condition from a file covers the training images alone: the final runs of such a search go on."""
+    experiment = resolve("infonce", "digits", SHORT)
+    data = prepare_data(experiment, None, CPU)
+    record = next(pretrain(experiment, data=data))
+    metric = Metric(NAME, "", lambda features, condition: float(condition.sum()))
+    monkeypatch.setitem(vars(ADDED_METRICS), "_items", {NAME: metric})
+    assert added_scores(record.objective, data, data.validation, experiment) == {}
+    assert f"The metric {NAME} is left out: these images have no condition" in caplog.text
+
+
 def test_what_it_returns_is_a_number_of_finite_features(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = resolve("infonce", "digits", {**SHORT, "epochs": 1})
     data = prepare_data(experiment, None, CPU)
