@@ -14,6 +14,7 @@ from contrasweep.tuning.experiment.schedulers import SCHEDULERS
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.options import SweepOptions
 from contrasweep.tuning.search import SAMPLERS
+from contrasweep.tuning.skeletons.writing import KINDS
 from contrasweep.tuning.training.devices import DEVICES
 
 REGISTERED = {
@@ -24,6 +25,7 @@ REGISTERED = {
     "sampler": SAMPLERS,
     "scheduler": SCHEDULERS,
     "device": DEVICES,
+    "kind of plug-in": KINDS,
     "command": typer.main.get_group(app).commands,
     "option": [one.opts[0].lstrip("-") for one in typer.main.get_group(app).commands["sweep"].params],
     "argument": [*SweepOptions.__annotations__],
