@@ -163,8 +163,10 @@ def _input(header: Mapping[str, Any]) -> ImageInput | ViewsInput:
 
 def _file(encoder: Encoder, header: Mapping[str, Any], experiment: str) -> bytes:
     # Copies, because safetensors refuses tensors that share memory, such as tied weights.
-    copies = {key: value.detach().to("cpu", copy=True) for key, value in encoder.state_dict().items()}
-    tensors = {key: value.contiguous() for key, value in copies.items()}
+    tensors = {
+        key: value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for key, value in encoder.state_dict().items()
+    }
     metadata = {"format": FORMAT, "encoder": json.dumps(header), "experiment": experiment}
     if of_library(header["name"]):
         library, _ = library_and_model(header["name"])

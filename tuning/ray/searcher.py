@@ -296,7 +296,7 @@ class StoreSearcher(Searcher):
 
     def _reported(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Return the epoch of a result, and its metrics unless they are means over several seeds."""
-        given = {metric: result.get(f"metrics/{metric}") for metric in self._record.columns.metrics}
+        given = {metric: _metric(result, metric) for metric in self._record.columns.metrics}
         return {
             "epoch": result.get("epoch"),
             "metrics": given if self._plan.search.seeds == 1 else None,
@@ -304,20 +304,18 @@ class StoreSearcher(Searcher):
 
     def _values(self, result: Mapping[str, Any]) -> list[float | None]:
         """Return the merits of the metrics of a result, of which the larger is always better."""
-        given = [(metric, result.get(f"metrics/{metric}")) for metric in self._plan.search.metrics]
+        given = [(metric, _metric(result, metric)) for metric in self._plan.search.metrics]
         return [None if value is None else merit(metric, value) for metric, value in given]
 
     def _violations(self, result: Mapping[str, Any], status: str) -> dict[str, float]:
         """Return how far a trial with this last result breaks each condition of the search."""
         reported = self._record.columns.metrics
-        return violations(
-            self._plan.search.keep, status, lambda metric: result.get(f"metrics/{metric}"), reported
-        )
+        return violations(self._plan.search.keep, status, partial(_metric, result), reported)
 
     def _score(self, result: Mapping[str, Any]) -> Summary | None:
         """Return the final score over the trial's seeds; None if the result has none."""
         metric = self._plan.metric
-        mean, std = result.get(f"metrics/{metric}"), result.get(f"std/{metric}")
+        mean, std = _metric(result, metric), result.get(f"std/{metric}")
         return None if mean is None else Summary(mean, std, self._plan.search.seeds)
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
@@ -372,6 +370,12 @@ class StoreSearcher(Searcher):
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if epoch > 0:
             self.study.report(request.trial, epoch, float(result["score"]))
+
+
+def _metric(result: Mapping[str, Any], metric: str) -> float | None:
+    """Return a metric of a flattened result of Tune; None if it has none."""
+    value: float | None = result.get(f"metrics/{metric}")
+    return value
 
 
 def _merits_of(trial: PastTrial) -> Sequence[float | None]:
