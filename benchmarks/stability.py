@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from contrasweep.tuning.methods.metrics import VALIDATION
 from contrasweep.tuning.stability.analysis import aligned, drawn_pools
-from contrasweep.tuning.stability.chances import Outcome, chosen_weights, paired_outcome, ranks_of
 from contrasweep.tuning.stability.choices import chosen_place
 from contrasweep.tuning.stability.pool_file import read_pool_file
+from contrasweep.tuning.stability.scored_pool import ScoredPool
 from contrasweep.tuning.stability.table import percent
-from contrasweep.tuning.stability.tried import Tried
 from contrasweep.tuning.stability.variance import found_parts, variance_parts
+from contrasweep.tuning.stability.win_probabilities import Outcome, chosen_weights, paired_outcome, ranks_of
 from contrasweep.tuning.statistics import (
     LEVEL,
     Floats,
@@ -51,7 +51,7 @@ RUN_AT = (4, 16, 48)
 class Group:
     """The paired pools of a group, and who wins by pool and budget; the first pool is the given one."""
 
-    def __init__(self, studies: Sequence[Tried]) -> None:
+    def __init__(self, studies: Sequence[ScoredPool]) -> None:
         studies, common = aligned(studies)
         assert common, "the pools of this study are paired"
         self.methods = [one.method for one in studies]
@@ -268,7 +268,7 @@ def keep_finals(group: Group, store: ResultsStore, file: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), file)
 
 
-def measure_of(study: Tried) -> str:
+def measure_of(study: ScoredPool) -> str:
     """Return the score that a study selects by, without the split: its final runs are compared by it."""
     return study.metric.removeprefix(VALIDATION)
 

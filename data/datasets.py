@@ -19,11 +19,11 @@ from typing import cast, get_args
 import torch
 from torch import Tensor
 
+from contrasweep.data.checked_returns import checked_images, checked_objects
 from contrasweep.data.facts import DatasetFacts
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import Options
 from contrasweep.data.own_folders import unknown_dataset
-from contrasweep.data.returned import checked_images, checked_objects
 from contrasweep.data.root import data_root
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.sources import FAMILIES, TRANSDUCTIVE_FAMILIES

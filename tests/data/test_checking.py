@@ -17,8 +17,8 @@ from contrasweep.data import (
     datasets,
     inspect_dataset,
 )
+from contrasweep.data.checked_returns import checked_images
 from contrasweep.data.options import Options
-from contrasweep.data.returned import checked_images
 from contrasweep.data.spec import Split
 
 HUB = "hub-parquet:path=set"

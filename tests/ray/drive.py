@@ -17,7 +17,7 @@ from studies import small_plan, tiny_plan
 
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.progress.states import SweepProgress
-from contrasweep.tuning.ray import alive
+from contrasweep.tuning.ray import liveness
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.store import open_location, study_names
 
@@ -49,5 +49,5 @@ def drive(results: str, ending: str, done: int, where: str) -> None:
 if __name__ == "__main__":
     # If a shell started the tests in the background, this process has inherited that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    vars(alive).update(SILENCE_SECONDS=SILENCE_SECONDS, GRACE_SECONDS=GRACE_SECONDS)
+    vars(liveness).update(SILENCE_SECONDS=SILENCE_SECONDS, GRACE_SECONDS=GRACE_SECONDS)
     drive(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -18,8 +18,8 @@ from ray.cluster_utils import Cluster
 from typer.main import get_command
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.cli.elsewhere import check_places, named_files, with_files, without_address
-from contrasweep.tuning.cli.typed import TYPED
+from contrasweep.tuning.cli.command_line import TYPED
+from contrasweep.tuning.cli.remote_command import check_places, named_files, with_files, without_address
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.ray import client
 from contrasweep.tuning.ray.client import _follow, name_there, run_there

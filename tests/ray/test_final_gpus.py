@@ -17,7 +17,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final
-from contrasweep.tuning.ray.board import EpochBoard
+from contrasweep.tuning.ray.record_boards import EpochBoard
 from contrasweep.tuning.trials.trial import TrialRequest
 
 HALF = Resources(concurrency=1, gpus=0.5)

@@ -21,7 +21,7 @@ from contrasweep.tuning.errors import GpuFault
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.resources import Machine, Resources
-from contrasweep.tuning.ray.alone import alone_if_gpu_was_full, request_alone
+from contrasweep.tuning.ray.out_of_memory import alone_if_gpu_was_full, request_alone
 from contrasweep.tuning.ray.sweep import run_sweep
 from contrasweep.tuning.ray.worker import TrialWorker
 from contrasweep.tuning.search import study
@@ -76,7 +76,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def half_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepPlan:
     """Three trials, each on half of the one GPU, whose work is done on the CPU."""
     monkeypatch.setattr("contrasweep.tuning.trials.trial.device_of", lambda gpus: "cpu")
-    monkeypatch.setattr("contrasweep.tuning.ray.alone.ray.cluster_resources", lambda: {"GPU": 1.0})
+    monkeypatch.setattr("contrasweep.tuning.ray.out_of_memory.ray.cluster_resources", lambda: {"GPU": 1.0})
     monkeypatch.setattr("contrasweep.tuning.ray.searcher.lacking_anywhere", lambda needs, study: None)
     return tiny_plan(
         tmp_path,

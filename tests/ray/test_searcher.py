@@ -14,8 +14,8 @@ from studies import EPOCHS, TRIALS, small_plan
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.ray.alive import stopping_when_silent
 from contrasweep.tuning.ray.final import _check_end
+from contrasweep.tuning.ray.liveness import stopping_when_silent
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
 from contrasweep.tuning.store import ResultsStore, open_location, save_study

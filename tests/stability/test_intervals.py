@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.stability.analysis import Series, analyse, stable_from
-from contrasweep.tuning.stability.chances import (
+from contrasweep.tuning.stability.claims import claims_of
+from contrasweep.tuning.stability.page import write_page
+from contrasweep.tuning.stability.table import claim_rows, interval_rows, other_seed_rows, sentences
+from contrasweep.tuning.stability.win_probabilities import (
     outcome_of,
     outcomes_without_one,
     pools_without_one,
     ranks_of,
 )
-from contrasweep.tuning.stability.claims import claims_of
-from contrasweep.tuning.stability.page import write_page
-from contrasweep.tuning.stability.table import claim_rows, interval_rows, other_seed_rows, sentences
 from contrasweep.tuning.statistics import share_interval
 from tests.stability.invented import Array, tried
 

@@ -10,9 +10,9 @@ from contrasweep.tuning.cli.rendering import json_text
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
-from contrasweep.tuning.stability.pool_file import read_pool_file, write_tried
+from contrasweep.tuning.stability.pool_file import read_pool_file, write_scored_pools
+from contrasweep.tuning.stability.scored_pool import ScoredPool
 from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, score_rows, sentences
-from contrasweep.tuning.stability.tried import Tried
 from tests.stability.invented import tried
 
 RNG = np.random.default_rng(0)
@@ -20,7 +20,7 @@ SPREAD = RNG.uniform(0.5, 0.7, size=24)
 BUDGETS = [1, 2, 4, 8, 12, 24]
 
 
-def judged(*pools: Tried, claims: tuple[str, ...] = (), subsets: int = 400):
+def judged(*pools: ScoredPool, claims: tuple[str, ...] = (), subsets: int = 400):
     asked = claims_of(claims, [(one.study, one.method) for one in pools])
     return analyse(pools, asked, BUDGETS, subsets=subsets, seed=0)
 
@@ -161,7 +161,7 @@ def test_a_file_keeps_pools(tmp_path: Path) -> None:
     again = RNG.uniform(size=(2, 24))
     again[0, 3] = np.nan
     pools = [tried("a", SPREAD, again=again), tried("b", SPREAD[::-1], failed=2)]
-    write_tried(pools, tmp_path / "pools.parquet")
+    write_scored_pools(pools, tmp_path / "pools.parquet")
     held = read_pool_file(tmp_path / "pools.parquet")
     assert json_text(content_of(judged(*pools))) == json_text(content_of(judged(*held)))
     assert held[0].again == pytest.approx(again, nan_ok=True)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.best_config import load_best
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
-from contrasweep.tuning.stability.tried import read_tried
+from contrasweep.tuning.stability.scored_pool import read_scored_pools
 from contrasweep.tuning.store import ResultsStore
 from tests.studies import SPACE, PlannedStudy, Run, WrittenStudy, make_record, scored
 
@@ -178,7 +178,9 @@ def test_two_studies_of_one_method_have_other_seeds_of_their_own(stored: Path, t
         seed=1,
         experiment={"epochs": 3, "probes": {"at_epochs": [1]}},
     )
-    first, second = read_tried(ResultsStore(tmp_path), ["infonce", "longer"], ["again", "longer-again"])
+    first, second = read_scored_pools(
+        ResultsStore(tmp_path), ["infonce", "longer"], ["again", "longer-again"]
+    )
     assert first.again[:, 0] == pytest.approx([0.6])
     assert second.again[:, 0] == pytest.approx([0.8])
 
@@ -289,6 +291,6 @@ def test_encoders_that_begin_differently_have_no_common_untrained_score(tmp_path
             ]
         record = make_record(method, space=SPACE, metrics=METRICS, method=method)
         WrittenStudy(tmp_path, record).write(DEFAULTS, *runs)
-    alike, mixed = read_tried(ResultsStore(tmp_path), ["fair-cclk", "infonce"])
+    alike, mixed = read_scored_pools(ResultsStore(tmp_path), ["fair-cclk", "infonce"])
     assert alike.untrained == pytest.approx(0.45)
     assert math.isnan(mixed.untrained)

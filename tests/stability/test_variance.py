@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contrasweep.tuning.stability.chances import chosen_weights, ranks_of, whole_pool
 from contrasweep.tuning.stability.variance import found_parts, selection_luck, variance_parts
+from contrasweep.tuning.stability.win_probabilities import chosen_weights, ranks_of, whole_pool
 from contrasweep.tuning.statistics import Floats
 
 COUNT = 48

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.tuning.cli.completion import complete_metrics
-from contrasweep.tuning.cli.elsewhere import send
+from contrasweep.tuning.cli.remote_command import send
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS_VARIABLE
 

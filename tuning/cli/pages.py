@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrasweep.tuning.cli.columns import Row
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import AsJson, DataRoot, MapMethod, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_folder, check_page
 from contrasweep.tuning.limits import check_watch

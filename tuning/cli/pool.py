@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.completion import complete_methods
 from contrasweep.tuning.cli.options import AsJson, DataRoot, Set, parse_settings
 from contrasweep.tuning.cli.rendering import json_text, print_json, remark, say
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.files import check_folder
 from contrasweep.tuning.results.commands import pool_command, stability_command
 

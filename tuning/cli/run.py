@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.names import counted
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import (
     Address,
@@ -28,7 +29,6 @@ from contrasweep.tuning.cli.options import (
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
 from contrasweep.tuning.cli.studies import remark_on_fewer
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import FINAL_SEEDS, RESULTS, show_command

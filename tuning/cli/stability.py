@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import AsJson, Results, store_with
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, warn
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_file, check_folder
 from contrasweep.tuning.limits import check_count, check_seed
@@ -17,7 +17,7 @@ from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
     from contrasweep.tuning.stability.analysis import Stability
-    from contrasweep.tuning.stability.tried import Tried
+    from contrasweep.tuning.stability.scored_pool import ScoredPool
 
 FILE = ".parquet"
 ENDINGS = (".html", ".htm", ".md", FILE)
@@ -88,9 +88,9 @@ def stability(
         check_folder(choices, "--choices")
     pools = _pools(studies, again or [], results)
     if output is not None and output.suffix == FILE:
-        from contrasweep.tuning.stability.pool_file import write_tried
+        from contrasweep.tuning.stability.pool_file import write_scored_pools
 
-        write_tried(pools, output)
+        write_scored_pools(pools, output)
         say(f"Wrote {output}: {sum(map(len, pools))} configurations of {len(pools)} studies")
         return
     from contrasweep.tuning.stability.analysis import aligned, analyse
@@ -113,14 +113,14 @@ def stability(
     _tell(found, written, json)
 
 
-def _pools(studies: Sequence[str], again: Sequence[str], results: str) -> "list[Tried]":
+def _pools(studies: Sequence[str], again: Sequence[str], results: str) -> "list[ScoredPool]":
     files = [one for one in studies if one.endswith(FILE)]
     if not files:
         store = store_with([*studies, *again], results)
         remark(f"Reading {', '.join(studies)} ...")
-        from contrasweep.tuning.stability.tried import read_tried
+        from contrasweep.tuning.stability.scored_pool import read_scored_pools
 
-        return read_tried(store, studies, again)
+        return read_scored_pools(store, studies, again)
     if len(studies) > 1 or again:
         raise InputError(f"{files[0]} has its studies and their other seeds in it: give it alone")
     from contrasweep.tuning.stability.pool_file import read_pool_file
@@ -128,7 +128,7 @@ def _pools(studies: Sequence[str], again: Sequence[str], results: str) -> "list[
     return read_pool_file(Path(files[0]))
 
 
-def _choices(pools: "Sequence[Tried]", budgets: Sequence[int], folder: Path, results: str) -> list[Path]:
+def _choices(pools: "Sequence[ScoredPool]", budgets: Sequence[int], folder: Path, results: str) -> list[Path]:
     from contrasweep.tuning.stability.choices import write_choices
     from contrasweep.tuning.store import ResultsStore
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from contrasweep.names import counted, names_in
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.options import (
     Address,
     AsJson,
@@ -64,7 +65,6 @@ from contrasweep.tuning.cli.sweep_report import (
     say_what_runs,
 )
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.limits import check_count

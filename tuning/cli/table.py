@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrasweep.names import counted, few
+from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.completion import complete_tables
 from contrasweep.tuning.cli.options import (
     Address,
@@ -34,7 +35,6 @@ from contrasweep.tuning.cli.rendering import (
     warn,
 )
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.cli.typed import command_line
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.files import check_file, check_folder, write_whole
 from contrasweep.tuning.progress.display import Shown
@@ -43,8 +43,8 @@ from contrasweep.tuning.results.commands import RESULTS
 if TYPE_CHECKING:
     from contrasweep.search_spaces.tables import Table
     from contrasweep.tuning.planning.resources import AskedResources
-    from contrasweep.tuning.tables.held import HeldTable
     from contrasweep.tuning.tables.results import TableResults
+    from contrasweep.tuning.tables.table_state import TableState
     from contrasweep.tuning.tables.verdict import Verdict
 
 Scale = Annotated[
@@ -130,9 +130,9 @@ def table(
         raise InputError(f"--dry-run writes no file; given {given_here}")
     remark("Loading torch ...")
     from contrasweep.tuning.tables.compare import not_beaten
-    from contrasweep.tuning.tables.held import HeldTable
     from contrasweep.tuning.tables.plan import plan_table
     from contrasweep.tuning.tables.render import FORMATS
+    from contrasweep.tuning.tables.table_state import TableState
 
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
@@ -146,38 +146,38 @@ def table(
         columns=column or (),
         data_root=data_root,
     )
-    held = HeldTable.of(plan, results, save, data_root)
+    state = TableState.of(plan, results, save, data_root)
     runs = (run or dry_run) and bool(plan.studies)
     if runs:
         asked = replace(asked, machine=machine_at(address, autoscale, one_node))
         _say_where(asked)
-    if rows := held.replaced_rows:
+    if rows := state.replaced_rows:
         warn(
             f"{save}: its runs of {few(rows)} have other settings than the table has here; they count as not "
             "run, and new runs replace them"
         )
     if dry_run:
-        _print_plan(held, json)
+        _print_plan(state, json)
         return
     failed: Mapping[str, str] = {}
     if runs:
         with progress_line() as line:
-            failed = _run(held, asked, line, results)
+            failed = _run(state, asked, line, results)
         # What was read before lacks the runs, and another command may have added to the file meanwhile.
-        held = HeldTable.of(plan, results, save, data_root)
-    _write(held.shown, held.verdicts(), format_, output, json)
-    if told := not_beaten(held.shown):
+        state = TableState.of(plan, results, save, data_root)
+    _write(state.shown, state.verdicts(), format_, output, json)
+    if told := not_beaten(state.shown):
         warn(f"{told}.")
     for study, why in failed.items():
         warn(f"{study}: {why}")
     if run:
-        held.refuse_nothing()
+        state.refuse_nothing()
     if save is not None:
-        _save(held, save)
+        _save(state, save)
     if figure is not None:
         from contrasweep.tuning.tables.figure import draw_table
 
-        draw_table(held.shown, figure)
+        draw_table(state.shown, figure)
 
 
 def _check_outputs(spec: "Table", output: Path | None, figure: Path | None, save: Path | None) -> None:
@@ -203,7 +203,7 @@ def _say_where(asked: "AskedResources") -> None:
     remark(f"Runs: {at_once}, on {device_of(resources.gpus)}")
 
 
-def _run(held: "HeldTable", asked: "AskedResources", line: Shown, results: str) -> Mapping[str, str]:
+def _run(state: "TableState", asked: "AskedResources", line: Shown, results: str) -> Mapping[str, str]:
     """Run what is missing; return the reasons of failed studies."""
     from contrasweep.tuning.progress.states import RunsProgress
     from contrasweep.tuning.tables.run import TableProgress, run_table
@@ -216,12 +216,12 @@ def _run(held: "HeldTable", asked: "AskedResources", line: Shown, results: str) 
         searching = "searching, " if progress.searching else ""
         line.progress(RunsProgress(progress.done, progress.runs), f"{progress.study}: {searching}")
 
-    saved = held.saved_seeds
+    saved = state.saved_seeds
     failed = run_table(
-        held.plan,
+        state.plan,
         asked,
         results=results,
-        data_root=held.data_root,
+        data_root=state.data_root,
         command=command_line(),
         saved=saved,
         show=show,
@@ -229,7 +229,7 @@ def _run(held: "HeldTable", asked: "AskedResources", line: Shown, results: str) 
     if not trained and not failed:
         line.clear()
         what = "the store and the saved scores" if saved else "the store"
-        remark(f"Nothing was left to train: {what} held all {counted(held.plan.runs, 'run')}.")
+        remark(f"Nothing was left to train: {what} held all {counted(state.plan.runs, 'run')}.")
     return failed
 
 
@@ -246,24 +246,24 @@ def _write(
     remark(f"Wrote {output}")
 
 
-def _save(held: "HeldTable", folder: Path) -> None:
+def _save(state: "TableState", folder: Path) -> None:
     """Write the scores to a folder, unless it has them all."""
     from contrasweep.tuning.tables.results import save_results
 
-    kept = held.kept
+    kept = state.kept
     if not kept.values:
         warn(f"nothing was measured: {folder / kept.name}.parquet is not written.")
-    elif held.saved is not None and held.saved.values == kept.values:
+    elif state.saved is not None and state.saved.values == kept.values:
         remark(f"Scores: {folder / kept.name}.parquet had them all")
     else:
         path = save_results(kept, folder)
         remark(f"Scores: {path} ({path.stat().st_size / 1024:.0f} KiB)")
 
 
-def _print_plan(held: "HeldTable", as_json: bool) -> None:
+def _print_plan(state: "TableState", as_json: bool) -> None:
     from contrasweep.tuning.tables.planned import DATA
 
-    plan = held.plan
+    plan = state.plan
     if plan.table.run.information is not None and not as_json:
         say(f"{plan.table.id}: facts of {plan.table.run.information}, no run")
         return
@@ -275,7 +275,7 @@ def _print_plan(held: "HeldTable", as_json: bool) -> None:
         }
         for cell in plan.chosen
     ]
-    left = held.remaining
+    left = state.remaining
     if as_json:
         counts = {"runs": plan.runs, "stored": left.stored, "missing": left.missing}
         costs = {"seconds": plan.seconds, "seconds_missing": left.seconds}

@@ -18,7 +18,7 @@ import ray
 from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.resources import CLIENT_SCHEME, Machine, Resources
 from contrasweep.tuning.ray import internals
-from contrasweep.tuning.ray.alive import stopping_without_ray
+from contrasweep.tuning.ray.liveness import stopping_without_ray
 from contrasweep.tuning.ray.nodes import Needs, live_nodes, refuse_blind_nodes
 from contrasweep.tuning.ray.signals import interrupted_afterwards, stopping_on_signals
 

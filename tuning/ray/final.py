@@ -22,10 +22,8 @@ from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
-from contrasweep.tuning.ray.alive import what_is_silent
-from contrasweep.tuning.ray.alone import gpus_of_ray, request_alone
-from contrasweep.tuning.ray.board import STARTED, EpochBoard
 from contrasweep.tuning.ray.cluster import ray_session
+from contrasweep.tuning.ray.liveness import what_is_silent
 from contrasweep.tuning.ray.nodes import (
     NodeLacks,
     lacking_anywhere,
@@ -33,6 +31,8 @@ from contrasweep.tuning.ray.nodes import (
     refuse_this_node,
     take_share_of_node,
 )
+from contrasweep.tuning.ray.out_of_memory import gpus_of_ray, request_alone
+from contrasweep.tuning.ray.record_boards import STARTED, EpochBoard
 from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.ray.trainer import cause_of, error_in_one_line, fit
 from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command

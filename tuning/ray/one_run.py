@@ -6,7 +6,7 @@ import torch
 
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.train_plan import TrainPlan
-from contrasweep.tuning.ray.board import Row
+from contrasweep.tuning.ray.record_boards import Row
 from contrasweep.tuning.training.pretrain import EpochRecord, OnStep, pretrain
 
 Records = Iterator[tuple[EpochRecord | Row, Callable[[], bytes]]]

@@ -17,7 +17,7 @@ from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
-from contrasweep.tuning.ray.alive import what_is_silent
+from contrasweep.tuning.ray.liveness import what_is_silent
 from contrasweep.tuning.ray.nodes import Needs, lacking_anywhere
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.results.best import merit, merit_name

@@ -21,10 +21,10 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import check_batch_size, group_ranks
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.ray.board import Board, Row
 from contrasweep.tuning.ray.cluster import local_ray
 from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
+from contrasweep.tuning.ray.record_boards import Board, Row
 from contrasweep.tuning.ray.reserved import backend_for, of_one_worker, placement
 from contrasweep.tuning.ray.worker_group import how_telling
 from contrasweep.tuning.training.devices import device_of

@@ -12,7 +12,7 @@ from ray.tune.stopper import Stopper
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
-from contrasweep.tuning.ray.alone import alone_if_gpu_was_full
+from contrasweep.tuning.ray.out_of_memory import alone_if_gpu_was_full
 from contrasweep.tuning.ray.reserved import bundles
 from contrasweep.tuning.ray.scheduler import scheduler_of
 from contrasweep.tuning.ray.searcher import StoreSearcher

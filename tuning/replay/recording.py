@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
-from contrasweep.tuning.results.suitable import refuse_as_other_seeds, refuse_conditions
+from contrasweep.tuning.results.study_checks import refuse_as_other_seeds, refuse_conditions
 from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
 from contrasweep.tuning.statistics import Floats

@@ -6,18 +6,18 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.stability.chances import (
+from contrasweep.tuning.stability.claims import Claim
+from contrasweep.tuning.stability.ranking import Agreement, agreement
+from contrasweep.tuning.stability.scored_pool import ScoredPool, Values
+from contrasweep.tuning.stability.smallest_pool import refuse_few
+from contrasweep.tuning.stability.variance import found_parts, selection_luck
+from contrasweep.tuning.stability.win_probabilities import (
     Outcome,
     chosen_weights,
     outcome_of,
     outcomes_without_one,
     ranks_of,
 )
-from contrasweep.tuning.stability.claims import Claim
-from contrasweep.tuning.stability.ranking import Agreement, agreement
-from contrasweep.tuning.stability.smallest_pool import refuse_few
-from contrasweep.tuning.stability.tried import Tried, Values
-from contrasweep.tuning.stability.variance import found_parts, selection_luck
 from contrasweep.tuning.statistics import (
     LEVEL,
     Floats,
@@ -144,7 +144,7 @@ class Found:
             less what it adds to all configurations; None without other seeds.
     """
 
-    study: Tried
+    study: ScoredPool
     score: Series
     optimism: Series
     beats_untrained: Series | None
@@ -186,7 +186,7 @@ class Stability:
 
 
 def analyse(
-    studies: Sequence[Tried], claims: Sequence[Claim], budgets: Sequence[int], *, subsets: int, seed: int
+    studies: Sequence[ScoredPool], claims: Sequence[Claim], budgets: Sequence[int], *, subsets: int, seed: int
 ) -> Stability:
     """Judge claims by the number of trials.
 
@@ -236,7 +236,7 @@ def analyse(
     )
 
 
-def aligned(studies: Sequence[Tried]) -> tuple[list[Tried], tuple[str, ...]]:
+def aligned(studies: Sequence[ScoredPool]) -> tuple[list[ScoredPool], tuple[str, ...]]:
     """Return the studies, and the parameters in which they agree; paired ones with the trials that all have.
 
     Studies are paired where the trials of one number have the same value of a parameter in all of them, and
@@ -275,7 +275,7 @@ def drawn_pools(count: int, place: int, seed: int) -> Ints:
     return np.vstack([np.arange(count), rng.integers(count, size=(POOLS, count))])
 
 
-def _found(study: Tried, drawn: Ints, budgets: Ints, half: int, most: int) -> Found:
+def _found(study: ScoredPool, drawn: Ints, budgets: Ints, half: int, most: int) -> Found:
     ranks = ranks_of(study.select)
     weights = chosen_weights(ranks, budgets, drawn)
     beats = None

@@ -10,7 +10,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.planning.best_config import best_yaml
 from contrasweep.tuning.results.selection import SelectedTrial, StoredSearch
-from contrasweep.tuning.stability.tried import Tried
+from contrasweep.tuning.stability.scored_pool import ScoredPool
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.store import ResultsStore
 
@@ -21,7 +21,7 @@ def chosen_place(select: Floats, budget: int) -> int:
 
 
 def write_choices(
-    store: ResultsStore, studies: Sequence[Tried], budgets: Sequence[int], folder: Path
+    store: ResultsStore, studies: Sequence[ScoredPool], budgets: Sequence[int], folder: Path
 ) -> list[Path]:
     """Write `STUDY-BUDGET.yaml` for each study and budget into a folder, and return the files.
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
-from contrasweep.tuning.stability.tried import Tried
+from contrasweep.tuning.stability.scored_pool import ScoredPool
 
 _ABOUT: Final = "contrasweep.stability"
 _FACTS: Final = (
@@ -17,7 +17,7 @@ _FACTS: Final = (
 )
 
 
-def write_tried(studies: Sequence[Tried], path: Path) -> None:
+def write_scored_pools(studies: Sequence[ScoredPool], path: Path) -> None:
     """Write the trials of studies: a row for each, with its values as JSON."""
     rows = [
         {
@@ -35,8 +35,8 @@ def write_tried(studies: Sequence[Tried], path: Path) -> None:
     write_rows_about(path, rows, _ABOUT, about)
 
 
-def read_pool_file(path: Path) -> list[Tried]:
-    """Return the studies in a file that `write_tried` wrote.
+def read_pool_file(path: Path) -> list[ScoredPool]:
+    """Return the studies in a file that `write_scored_pools` wrote.
 
     Raises:
         InputError: the file cannot be read, or is another one.
@@ -44,12 +44,12 @@ def read_pool_file(path: Path) -> list[Tried]:
     otherwise = "holds no pools; `contrasweep stability STUDY... -o FILE.parquet` writes them"
     table, about = read_rows_about(path, _ABOUT, otherwise)
     rows = table.to_pylist()
-    return [_tried(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in about]
+    return [_scored_pool(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in about]
 
 
-def _tried(facts: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Tried:
+def _scored_pool(facts: dict[str, Any], rows: Sequence[dict[str, Any]]) -> ScoredPool:
     again = np.array([row["again"] for row in rows], dtype=np.float64).reshape(len(rows), -1)
-    return Tried(
+    return ScoredPool(
         **facts,
         trial=np.array([row["trial"] for row in rows], dtype=np.int64),
         values=tuple(json.loads(row["values"]) for row in rows),

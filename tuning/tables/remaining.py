@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from contrasweep.tuning.durations import in_one_unit
-from contrasweep.tuning.tables.joined import counting, joined
+from contrasweep.tuning.tables.merge_saved import counting, joined
 from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.runs import by_cell

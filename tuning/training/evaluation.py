@@ -56,10 +56,10 @@ from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.training.added_scores import added_scores
+from contrasweep.tuning.training.checked_returns import refuse_unusable_scores
 from contrasweep.tuning.training.clustered import clustering_scores
 from contrasweep.tuning.training.embedding import embed_views, embed_whole, joined
 from contrasweep.tuning.training.label_free import label_free_scores
-from contrasweep.tuning.training.returned import refuse_unusable_scores
 
 RIDGE = "ridge"
 """The name of the fast probe of every epoch; the other names are those of `probes.classifier`."""

@@ -28,14 +28,7 @@ from contrasweep.tuning.objectives.objective import Objective
 from contrasweep.tuning.objectives.prepared import Prepared, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks, check_batch_size
 from contrasweep.tuning.training.averaging import WeightAverage
-from contrasweep.tuning.training.checkpoint import Snapshot, load_checkpoint, take_snapshot
-from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
-from contrasweep.tuning.training.devices import AUTO, device_for
-from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
-from contrasweep.tuning.training.global_draws import GlobalDraws
-from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
-from contrasweep.tuning.training.plugin_errors import suspecting_plugins
-from contrasweep.tuning.training.returned import (
+from contrasweep.tuning.training.checked_returns import (
     finite_tensors,
     objective_of,
     of_epoch,
@@ -43,6 +36,13 @@ from contrasweep.tuning.training.returned import (
     refuse_unusable_step,
     shapes_of_state,
 )
+from contrasweep.tuning.training.checkpoint import Snapshot, load_checkpoint, take_snapshot
+from contrasweep.tuning.training.compute import compile_backbones, computing, set_precision, training_steps
+from contrasweep.tuning.training.devices import AUTO, device_for
+from contrasweep.tuning.training.evaluation import embed_training_set, validation_scores
+from contrasweep.tuning.training.global_draws import GlobalDraws
+from contrasweep.tuning.training.optimizers import build_optimizer, clip_gradients, learning_rate
+from contrasweep.tuning.training.plugin_errors import suspecting_plugins
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.collect import StoredRuns, collect
-from contrasweep.tuning.tables.joined import (
+from contrasweep.tuning.tables.merge_saved import (
     counting,
     joined,
     not_replaced,

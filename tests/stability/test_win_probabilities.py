@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from contrasweep.tuning.stability.chances import (
+from contrasweep.tuning.stability.win_probabilities import (
     chosen_weights,
     independent_outcome,
     paired_outcome,

@@ -8,7 +8,13 @@ from pathlib import Path
 from contrasweep.tuning.errors import SweepFailed
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect, collect_others
-from contrasweep.tuning.tables.joined import joined, not_replaced, replaced_rows, saved_before, saved_seeds
+from contrasweep.tuning.tables.merge_saved import (
+    joined,
+    not_replaced,
+    replaced_rows,
+    saved_before,
+    saved_seeds,
+)
 from contrasweep.tuning.tables.planned import TablePlan
 from contrasweep.tuning.tables.remaining import Remaining, remaining
 from contrasweep.tuning.tables.results import Key, TableResults
@@ -16,7 +22,7 @@ from contrasweep.tuning.tables.verdict import Verdict, judge_all
 
 
 @dataclass(frozen=True)
-class HeldTable:
+class TableState:
     """What is known of a planned table. The store is read once: what later runs write is not seen.
 
     Attributes:
@@ -36,7 +42,7 @@ class HeldTable:
     @classmethod
     def of(
         cls, plan: TablePlan, results: str | Path, folder: Path | None = None, data_root: Path | None = None
-    ) -> "HeldTable":
+    ) -> "TableState":
         """Return what is known of a table.
 
         Raises:

@@ -12,7 +12,7 @@ from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
 from contrasweep.tuning.ray import final, trainer
-from contrasweep.tuning.ray.board import STARTED, Board, EpochBoard, Row
+from contrasweep.tuning.ray.record_boards import STARTED, Board, EpochBoard, Row
 from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
 from contrasweep.tuning.trials.trial import TrialReport

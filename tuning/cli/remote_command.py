@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
+from contrasweep.tuning.cli.command_line import TYPED, command_line
 from contrasweep.tuning.cli.errors import reporting_errors
-from contrasweep.tuning.cli.typed import TYPED, command_line
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import YAML
 

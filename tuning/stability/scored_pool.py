@@ -11,7 +11,11 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.metrics import report_form
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.final_runs import same_network
-from contrasweep.tuning.results.suitable import differs_beyond_seed, refuse_as_other_seeds, refuse_conditions
+from contrasweep.tuning.results.study_checks import (
+    differs_beyond_seed,
+    refuse_as_other_seeds,
+    refuse_conditions,
+)
 from contrasweep.tuning.results.trials import (
     TrialOutcome,
     merit_of,
@@ -30,7 +34,7 @@ Values = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True)
-class Tried:
+class ScoredPool:
     """The configurations of one study, without the defaults, in the order of its trials.
 
     A score that is better when it is smaller is negated, in its name too (`results.best`).
@@ -77,7 +81,7 @@ class Tried:
         """Whether one half of the split chooses and the other reports."""
         return self.metric != self.report_metric
 
-    def some(self, rows: Ints) -> "Tried":
+    def some(self, rows: Ints) -> "ScoredPool":
         """Return some of the trials, by their places."""
         return replace(
             self,
@@ -89,7 +93,9 @@ class Tried:
         )
 
 
-def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str] = ()) -> list[Tried]:
+def read_scored_pools(
+    store: ResultsStore, studies: Sequence[str], again: Sequence[str] = ()
+) -> list[ScoredPool]:
     """Read studies of one dataset and metric.
 
     Args:
@@ -113,7 +119,7 @@ def read_tried(store: ResultsStore, studies: Sequence[str], again: Sequence[str]
     return found
 
 
-def check_alike(found: Sequence[Tried]) -> None:
+def check_alike(found: Sequence[ScoredPool]) -> None:
     """Raise InputError unless the studies are about one dataset and score."""
     first = found[0]
     for one in found[1:]:
@@ -129,7 +135,7 @@ def check_alike(found: Sequence[Tried]) -> None:
                 )
 
 
-def _read(store: ResultsStore, study: str) -> Tried:
+def _read(store: ResultsStore, study: str) -> ScoredPool:
     record = store.study(study)
     refuse_conditions(record)
     tables = store.tables(study)
@@ -147,7 +153,7 @@ def _read(store: ResultsStore, study: str) -> Tried:
     lost = ~(np.isfinite(select) & np.isfinite(reported))
     if lost.all():
         raise InputError(f"study {study}: no trial besides the defaults has a score")
-    return Tried(
+    return ScoredPool(
         study=study,
         method=record.method,
         dataset=record.dataset,
@@ -205,7 +211,7 @@ def _untrained(epochs: pa.Table, record: StudyRecord, metric: str, completed: It
     return merit(metric, mean)
 
 
-def _with_seed(store: ResultsStore, found: Sequence[Tried], again: Tried) -> list[Tried]:
+def _with_seed(store: ResultsStore, found: Sequence[ScoredPool], again: ScoredPool) -> list[ScoredPool]:
     """Return the studies, with another seed's report scores where a study's configurations ran again."""
     keys = map(configuration_key, again.values)
     scores = dict(zip(keys, again.report, strict=True))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.ray import alive
-from contrasweep.tuning.ray.alive import RayLost, stopping_when_silent
+from contrasweep.tuning.ray import liveness
+from contrasweep.tuning.ray.liveness import RayLost, stopping_when_silent
 
 SOON = 0.05
 FOREVER = 600.0
@@ -72,7 +72,7 @@ def test_a_short_silence_is_none(listener: socket.socket) -> None:
 def test_a_call_that_no_signal_interrupts_ends_with_its_process(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(alive, "GRACE_SECONDS", SOON)
+    monkeypatch.setattr(liveness, "GRACE_SECONDS", SOON)
     found = ports(listener)
     child = os.fork()
     if not child:
