@@ -41,7 +41,7 @@ def test_tables_lists_all_with_what_they_need(run: Run) -> None:
     assert rows["cclk-t3"]["data"] == "colormnist (not here)"
     assert rows["cclk-t2a"]["state"] == "data missing"
     assert "cub (not here)" in rows["cclk-t2a"]["data"]
-    assert rows["cacr-t5"]["state"] == "never here"
+    assert rows["cacr-t5"]["state"] == "cannot run"
     assert "COCO" in rows["cacr-t5"]["why"]
 
 

@@ -65,7 +65,7 @@ def test_rows_that_did_not_move_are_inert() -> None:
 @pytest.mark.parametrize("form", [{"tuned": True}, {"scale": "quick"}])
 def test_other_forms_decide_no_claim(form: Mapping[str, object]) -> None:
     stand = claim(standings([stored({"infonce": 84.0, "fair-cclk": 88.0}, **form)]))
-    assert stand.outcome == "elsewhere"
+    assert stand.outcome == "other form"
     assert stand.decisive is None
     assert [found.verdict.status for found in stand.found.values()] == ["holds"]
 
@@ -79,14 +79,14 @@ def test_columns_that_repeat_others_under_other_settings_decide_no_claim() -> No
     stand = claim(standings([JudgedForm(results, tuple(judge_all(results)))]))
     found = stand.found["paper's, repeated"].verdict
     assert (found.status, found.note) == ("holds", "without MSE")
-    assert stand.outcome == "elsewhere"
+    assert stand.outcome == "other form"
 
 
 def test_claims_without_runs_say_why() -> None:
     stands = standings([])
     outcomes = {(stand.table.id, stand.claim.check is None): stand.outcome for stand in stands}
     assert outcomes["cclk-t3", False] in ("data missing", "not re-testable")
-    assert {stand.outcome for stand in stands if stand.table.run.never} <= {"never here", "not re-testable"}
+    assert {stand.outcome for stand in stands if stand.table.run.never} <= {"cannot run", "not re-testable"}
     assert len(stands) == sum(len(load_table(name).claims) for name in available_tables())
 
 

@@ -40,7 +40,7 @@ def tables(
     shown: dict[str, list[str | Text]] = {}
     never: dict[str, list[str | Text]] = {}
     for row, facts in listed:
-        if row["state"] == "never here":
+        if row["state"] == "cannot run":
             never[row["table"]] = [row["why"]]
         else:
             shown[row["table"]] = [row["caption"], source_line(" · ".join(filter(None, facts)))]

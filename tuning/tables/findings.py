@@ -63,14 +63,14 @@ def _not_reproduced(stands: Sequence[Standing]) -> list[str]:
     said = [_told(stand) for word in wanted for stand in stands if stand.outcome == word]
     waiting = Counter(stand.outcome for stand in stands)
     open_ones: tuple[ClaimOutcome, ...] = (
-        "elsewhere",
+        "other form",
         "not run yet",
         "data missing",
-        "never here",
+        "cannot run",
         "not re-testable",
     )
-    counts = ", ".join(f"{waiting[word]} {word}" for word in open_ones if waiting[word])
-    return [*said, f"Of the other claims: {counts}."]
+    counts = ", ".join(f"{word} {waiting[word]}" for word in open_ones if waiting[word])
+    return [*said, f"The other claims by outcome: {counts}."]
 
 
 def _told(stand: Standing) -> str:

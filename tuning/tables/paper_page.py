@@ -134,7 +134,7 @@ def _settings(results: TableResults) -> dict[str, Any]:
 
 def _waiting(stands: Sequence[Standing]) -> str:
     """Return the claims without any verdict, by reason."""
-    reasons: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "never here")
+    reasons: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "cannot run")
     rows = [
         [stand.table.number, stand.claim.text, reason]
         for reason in reasons

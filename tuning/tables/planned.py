@@ -8,7 +8,7 @@ from contrasweep.search_spaces.tables import Scale, Table
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.planning.best_config import BestConfig
 
-NEVER = "never here"
+NEVER = "cannot run"
 DATA = "data missing"
 RUNS = "runs here"
 
@@ -19,7 +19,7 @@ class CellPlan:
 
     Attributes:
         row, column: keys of the table.
-        state: `runs here`, `data missing` (the files exist, but not on this machine) or `never here`.
+        state: `runs here`, `data missing` (the files exist, but not on this machine) or `cannot run`.
         why: why the cell does not run; empty where it runs.
         metric, control: the test scores of the trained and of the untrained encoder, by name.
         scale: the factor from our unit to the printed unit.

@@ -23,10 +23,10 @@ ClaimOutcome = Literal[
     "equal",
     "undecided",
     "inert",
-    "elsewhere",
+    "other form",
     "not run yet",
     "data missing",
-    "never here",
+    "cannot run",
     "not re-testable",
 ]
 
@@ -36,10 +36,10 @@ OUTCOMES: Final[Mapping[ClaimOutcome, str]] = {
     "equal": "the difference is smaller than the margin",
     "undecided": "the runs neither support nor contradict it",
     "inert": "no row of the claim is shown to differ from its untrained encoder",
-    "elsewhere": "judged only in a quick or searched form, or on other data",
+    "other form": "judged only in a quick or searched form, or on other data",
     "not run yet": "we have the data but have not run it",
     "data missing": "no stored run has read its data",
-    "never here": "it cannot be run here; the table says why",
+    "cannot run": "contrasweep cannot run it; the table says why",
     "not re-testable": "about exact printed figures, or a statement without a check",
 }
 """What a claim can come to at the paper's settings and data, and what that means."""
@@ -209,11 +209,11 @@ def _outcome(table: Table, claim: Claim, found: Mapping[str, Found], read: set[s
     if decisive is not None:
         return JUDGED[decisive.verdict.status]
     if any(one.ran for one in found.values()):
-        return "elsewhere"
+        return "other form"
     if claim.check is None or not claim.retest:
         return "not re-testable"
     if table.run.never is not None or not (table.run.columns or table.run.information):
-        return "never here"
+        return "cannot run"
     wanted = {
         _base(name) for column in columns_of(table, claim) for name in table.run.columns[column].datasets
     }

@@ -9,7 +9,7 @@ from contrasweep.tuning.tables.standings import ClaimOutcome, JudgedForm, Standi
 
 UNDECIDING: tuple[ClaimOutcome, ...] = ("equal", "undecided", "inert")
 """The outcomes of claims that were run as printed, and neither confirmed nor contradicted."""
-NOT_RUN: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "never here")
+NOT_RUN: tuple[ClaimOutcome, ...] = ("not run yet", "data missing", "cannot run")
 
 
 def in_short(stands: Sequence[Standing], total: ScoreLine) -> str:
@@ -22,7 +22,7 @@ def in_short(stands: Sequence[Standing], total: ScoreLine) -> str:
     counts = {outcome: total.outcomes.get(outcome, 0) for outcome in (*UNDECIDING, *NOT_RUN)}
     confirmed, contradicted, elsewhere, fixed = (
         total.outcomes.get(outcome, 0)
-        for outcome in ("confirmed", "contradicted", "elsewhere", "not re-testable")
+        for outcome in ("confirmed", "contradicted", "other form", "not re-testable")
     )
     said = [
         f"**In short.** Of {total.claims} claims, {_are(confirmed)} confirmed{_without_runs(stands)} and "
