@@ -45,7 +45,7 @@ def tables(
         else:
             shown[row["table"]] = [row["caption"], source_line(" · ".join(filter(None, facts)))]
     print_entries(f"Tables that run, {scale} scale", shown)
-    print_entries("Never here, and why", never)
+    print_entries("Tables that cannot run, and why", never)
     tell("Cost: on one core, by measured epochs. contrasweep table ID runs one.")
 
 
