@@ -26,7 +26,7 @@ from contrasweep.tuning.cli import main
 with without_ray():
     main()
 """
-PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+PAGES = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("add-*.md")))
 
 
 def _python(folder: Path, command: list[str], *arguments: str) -> str:
@@ -103,6 +103,6 @@ def test_it_is_searched_and_run_from_a_folder_of_foreign_packages(tmp_path: Path
 )
 def test_the_documentation_shows_these_very_files(file: Path) -> None:
     name = file.relative_to(EXAMPLES).as_posix()
-    shown = re.search(rf"`{re.escape(name)}`:\n\n<!-- [^\n]* -->\n```\w+\n(.*?)```\n", PAGE, flags=re.DOTALL)
-    assert shown, f"{name} is not in docs/add-a-method.md"
+    shown = re.search(rf"`{re.escape(name)}`:\n\n<!-- [^\n]* -->\n```\w+\n(.*?)```\n", PAGES, flags=re.DOTALL)
+    assert shown, f"{name} is in no page docs/add-*.md"
     assert shown.group(1) == file.read_text(encoding="utf-8")

@@ -231,7 +231,7 @@ def test_draws_of_other_libraries_are_a_warning(
 def test_the_objective_of_the_document_trains(
     experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs/add-a-method.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/add-an-objective.md").read_text(encoding="utf-8")
     code = page.partition("test_the_objective_of_the_document_trains -->\n```python\n")[2].partition("```")[0]
     defined: dict[str, Any] = {}
     exec(code, defined)
