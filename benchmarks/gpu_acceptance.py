@@ -11,7 +11,7 @@ table at the end has a row for each part, `DIR/acceptance.json` all records. The
 failed or none ran, else 0; a part that cannot run here says why and counts as not run. The last line above is
 a dry run: every part that does without a GPU, with sizes cut; its figures say nothing about a GPU.
 
-docs/gpu.md says how to read it.
+docs/gpu-check.md says how to read it.
 """
 
 import argparse
@@ -43,7 +43,7 @@ NEEDED = (
     "safetensors",
     "filelock",
 )
-"""What every part imports; docs/gpu.md says how to bring what a machine without internet lacks."""
+"""What every part imports; docs/gpu-check.md says how to bring what a machine without internet lacks."""
 
 WORDS = {True: "ok", False: "FAILED", None: "not run"}
 GRACE = 60.0
@@ -167,7 +167,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--only: given {', '.join(unknown)}; allowed: {', '.join(BY_NAME)}")
     missing = missing_packages()
     if missing:
-        parser.error(f"not installed: {', '.join(missing)}; docs/gpu.md says how to bring them")
+        parser.error(f"not installed: {', '.join(missing)}; docs/gpu-check.md says how to bring them")
     if options.device == "cuda" and not options.part and not _finds_gpu():
         parser.error("torch finds no GPU here; a dry run: --device cpu --small")
     return options

@@ -151,7 +151,7 @@ def test_every_part_has_its_function_and_none_needs_ray_to_be_imported() -> None
 
 
 def test_the_document_has_every_part_and_the_limits_of_the_script() -> None:
-    text = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/gpu-check.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == [part.name for part in PARTS]
     for bound in (
         f"{speed.FLOOR:,} images/s",
@@ -168,7 +168,7 @@ def test_the_document_has_every_part_and_the_limits_of_the_script() -> None:
 def test_the_document_shows_the_records_of_the_gpus_that_it_names(gpu: str) -> None:
     records = json.loads((ROOT / f"docs/gpu-{gpu}.json").read_text(encoding="utf-8"))
     shown = f"{gpu_acceptance.title(records)}\n{gpu_acceptance.table(records)}"
-    assert f"```text\n{shown}\n```" in (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    assert f"```text\n{shown}\n```" in (ROOT / "docs/gpu-records.md").read_text(encoding="utf-8")
     assert not any(one["dry_run"] for one in records)
     assert gpu.upper() in records[0]["device"]
 

@@ -43,7 +43,9 @@ def test_what_a_document_imports_exists(document: Path) -> None:
 
 
 def test_the_tests_behind_the_promises_about_faults_exist() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/faults.md").read_text(encoding="utf-8"))
+    named = re.findall(
+        r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/fault-tests.md").read_text(encoding="utf-8")
+    )
     assert len(named) > 15
     for file, test in named:
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no {test}"

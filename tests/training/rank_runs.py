@@ -1,6 +1,6 @@
 """Runs of every method by one process and by two, and how far their numbers are apart.
 
-`PYTHONPATH=. python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus.md`.
+`PYTHONPATH=. python tests/training/rank_runs.py` prints them as the table of `docs/many-gpus-records.md`.
 """
 
 import sys

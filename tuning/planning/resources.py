@@ -236,5 +236,5 @@ def idle_gpu_in_words(asked: Resources, encoder: str) -> str | None:
     share = SHARES // trials / SHARES
     return (
         f"The GPU mostly waits for a network as small as {encoder}: with --gpus-per-worker {share:g}, "
-        f"{trials * gpus} trials fit at once, not {gpus} (docs/where-to-run.md)."
+        f"{trials * gpus} trials fit at once, not {gpus} (docs/gpu.md)."
     )

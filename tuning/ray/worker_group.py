@@ -4,7 +4,7 @@ A group lives in the trial's own placement group, which Tune removes with the tr
 trial, as a single worker does. Ray Train is not used here, which starts a trainer and new workers for each
 trial, and whose placement group is no part of the trial's. With Ray 2.60, a group whose trial is killed while
 it starts stays, as does one that Ray's cleaner cannot ask about, because another Ray runs on the machine; the
-sweep then waits for ever. docs/many-gpus.md has the figures.
+sweep then waits for ever. docs/many-gpus-records.md has the figures.
 """
 
 import logging
