@@ -23,9 +23,9 @@ that the method needs. Otherwise the sweep is refused before it starts, and the 
 datasets. This page does not show which method is best: for scores, see [does it learn
 anything?](methods.md#does-it-learn-anything)
 
-Your own images ([`image-folder`, `hub-parquet`, `hf`](datasets.md#your-own-images)) count as images with
-class labels; with `condition=FILE` they also have a conditioning variable. `contrasweep methods --data
-DATASET` lists the methods that run on a dataset, also on your own images.
+Your own images ([`image-folder`, `hub-parquet`, `hf`](image-formats.md)) count as images with class labels;
+with [`condition=FILE`](image-conditions.md) they also have a conditioning variable. `contrasweep methods
+--data DATASET` lists the methods that run on a dataset, also on your own images.
 """
 _BY_NEEDS = """## By what your data has
 

@@ -8,7 +8,7 @@ Folders and names are those that the released code of Lee et al.
 (github.com/kakaoenterprise/Learning-Debiased-Disentangled) and of FairKL reads: `0.5pct/align/CLASS/`,
 `0.5pct/conflict/CLASS/` and `test/`, for bFFHQ also `valid/`. As in that code, only test images of bFFHQ with
 two different numbers count; `0.5pct/valid` of Corrupted CIFAR-10 is not read. The archives were not
-available: `docs/datasets.md` lists the facts that could not be confirmed.
+available: `docs/dataset-notes.md` lists the facts that could not be confirmed.
 
 `layout=npy` is that of Nam et al.: `CorruptedCIFAR10-Type0-Skewed0.005-Severity4/`, with CIFAR-10's splits in
 `train` and `valid`, as `images.npy` (N, 32, 32, 3) and `attrs.npy` (N, 2): class and corruption. Folders,

@@ -63,6 +63,21 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert anchor in anchors(target), f"{document.name} links to {link}"
 
 
+def test_pages_that_code_names_exist() -> None:
+    folders = ("data", "losses", "models", "tuning", "search_spaces", "benchmarks", "docs", "tests")
+    files = [
+        file for folder in folders for end in ("py", "yaml") for file in (ROOT / folder).rglob(f"*.{end}")
+    ]
+    named = {
+        (file, page)
+        for file in files
+        for page in re.findall(r"\bdocs/[a-z/-]+\.md\b", file.read_text("utf-8"))
+    }
+    assert len(named) > 50
+    for file, page in named:
+        assert (ROOT / page).exists(), f"{file.relative_to(ROOT)} names {page}"
+
+
 def test_the_site_has_every_guide() -> None:
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     shown = {

@@ -17,7 +17,7 @@ from contrasweep.tuning.errors import InputError, WrongReturn
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.search import SAMPLERS, Sampler, SearchStudy
 
-SHOWN = (Path(__file__).parents[2] / "docs/searching.md").read_text(encoding="utf-8")
+SHOWN = (Path(__file__).parents[2] / "docs/add-a-sampler.md").read_text(encoding="utf-8")
 NEAR_BEST = SHOWN.partition("test_it_proposes_from_what_the_search_has_found -->\n```python\n")[2].partition(
     "```"
 )[0]

@@ -45,7 +45,7 @@ def test_from_the_second_minute_the_time_left_is_right_within_a_factor_of_two(
 
 @pytest.mark.parametrize("settings", [DEMO, MANY, LONG], ids=["demo", "many", "long"])
 def test_one_number_is_shown_only_where_it_is_right_within_a_factor_of_two(settings: dict[str, Any]) -> None:
-    """Where later trials are much better than earlier ones, it is wrong more often: docs/searching.md."""
+    """If later trials are much better than earlier ones, it errs more often: docs/search-measurements.md."""
     single, covered = [], []
     for seed in SEEDS:
         reports = _reports(seed, **settings)

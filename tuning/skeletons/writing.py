@@ -32,7 +32,7 @@ def check_new(kind: str, name: str, folder: Path) -> None:
     """
     if kind == "sampler":
         raise InputError(
-            f"a sampler has no skeleton, docs/searching.md shows one; allowed: {', '.join(KINDS)}"
+            f"a sampler has no skeleton, docs/add-a-sampler.md shows one; allowed: {', '.join(KINDS)}"
         )
     if kind not in KINDS:
         raise InputError(unknown("kind of plug-in", kind, KINDS))
