@@ -204,7 +204,11 @@ def test_nan_in_the_condition_comes_out(case: LossCase) -> None:
 def test_nan_in_a_similarity_comes_out(form: str) -> None:
     similarity = torch.full((12, 12), 0.5)
     similarity[3, 5] = torch.nan
-    value = losses.FairKL(form)(torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 2, bias_similarity=similarity)
+    value = losses.FairKL(form)(
+        torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(0)),
+        torch.arange(12) % 2,
+        bias_similarity=similarity,
+    )
     assert value.isnan()
 
 
