@@ -20,7 +20,7 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Positive, checked, require_views
+from contrasweep.losses.validation import Positive, checked, require_views, takes_tensors
 from contrasweep.rules import OneOf
 
 Negatives = Annotated[str, OneOf(("cross", "same"))]
@@ -122,6 +122,7 @@ def _log_weights(masked: Tensor, t_neg: float, repulsion: bool) -> Tensor:
 
 
 @checked
+@takes_tensors
 @torch.no_grad()
 @full_precision
 def repulsion_entropy(

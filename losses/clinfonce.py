@@ -14,7 +14,7 @@ from contrasweep.losses.groups import group_index, sizes_by_group
 from contrasweep.losses.infonce import info_nce_terms
 from contrasweep.losses.supcon import supcon_terms
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Positive, require_views
+from contrasweep.losses.validation import Positive, require_per_image, require_views, takes_tensors
 from contrasweep.rules import OneOf
 
 PAIRINGS = ("in-batch", "sampled")
@@ -45,8 +45,10 @@ class ClInfoNCE(Loss):
         return LossTerms(values - math.log(views.shape[1]), valid)
 
 
+@takes_tensors
 def sample_partners(clusters: Tensor, generator: torch.Generator) -> Tensor:
     """Return for each image the index (B,) of an image drawn uniformly from its cluster, itself included."""
+    require_per_image("clusters", clusters, len(clusters))
     group = group_index(clusters)
     sizes = sizes_by_group(group)
     members = torch.argsort(group, stable=True)

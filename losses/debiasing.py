@@ -19,7 +19,7 @@ from contrasweep.losses.groups import (
 from contrasweep.losses.scores import flat_views, full_precision, logsumexp, normalised, self_scores
 from contrasweep.losses.supcon import mean_positive_score
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import NonNegative, Positive, require_classes, require_views
+from contrasweep.losses.validation import NonNegative, Positive, require_classes, require_views, takes_tensors
 
 
 class EnD(Loss):
@@ -144,6 +144,7 @@ class BiasBal(Loss):
         return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels.long(), reduction="none"))
 
 
+@takes_tensors
 def log_class_prior(labels: Tensor, bias: Tensor, classes: int, biases: int) -> Tensor:
     """`log p(class | bias)` (biases, classes) counted on the training set; -inf where a pair never occurs.
 

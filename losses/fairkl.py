@@ -97,7 +97,8 @@ def _continuous(views: Tensor, labels: Tensor, bias_similarity: Tensor, form: st
     if form in ("kl", "jeffreys"):
         # These divide by variances, which of a population without weight are rounding errors.
         held = torch.stack([pairs.sums(weight)[both] for weight in (b, 1 - b)], 1)
-        enough = enough & (held.flatten() >= 4)
+        # In this form a NaN counts, so that it comes out.
+        enough = enough & ~(held.flatten() < 4)
     return _compared(mean * counts / len(distances), variance, enough, form)
 
 

@@ -38,6 +38,7 @@ class LargeMarginSoftmax(Loss):
             raise ValueError(f"features must be (N, D) and weight (C, D), got {given}")
         NON_NEGATIVE.check("lam", lam)
         require_classes("labels", labels, len(features), len(weight))
+        labels = labels.long()
         logits = features @ weight.to(features.dtype).T
         own = labels[:, None]
         plain = logits.gather(1, own)[:, 0]
@@ -46,7 +47,7 @@ class LargeMarginSoftmax(Loss):
         with_margin = length * self._psi(cosine)
         mixed = (lam * plain + with_margin) / (1 + lam)
         logits = logits.scatter(1, own, mixed[:, None])
-        return LossTerms.all_valid(nn.functional.cross_entropy(logits, labels.long(), reduction="none"))
+        return LossTerms.all_valid(nn.functional.cross_entropy(logits, labels, reduction="none"))
 
     def _psi(self, cosine: Tensor) -> Tensor:
         """Return psi of the angles whose cosines (N,) are given.

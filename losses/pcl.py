@@ -11,7 +11,12 @@ from torch import Tensor
 
 from contrasweep.losses.scores import full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import POSITIVE, require_classes, require_per_image, require_positive
+from contrasweep.losses.validation import (
+    POSITIVE,
+    require_classes,
+    require_positive,
+    takes_tensors,
+)
 
 SMOOTHING = 10.0
 """alpha of Eq. 12: it keeps the concentration of small clusters from becoming too large."""
@@ -20,6 +25,7 @@ SMALLEST_SHARE = 0.01
 """The smallest concentration, as a share of the mean: a cluster of equal points would have temperature 0."""
 
 
+@takes_tensors
 @torch.no_grad()
 @full_precision
 def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
@@ -27,12 +33,14 @@ def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
 
     `embeddings` (N, D) are normalised here; `clusters` (N,) are 0 .. K - 1, and no cluster is empty.
     """
-    require_per_image("clusters", clusters, len(embeddings))
+    require_classes("clusters", clusters, len(embeddings), len(embeddings))
+    clusters = clusters.long()
     sums = embeddings.new_zeros(int(clusters.max()) + 1, embeddings.shape[1])
     sums.index_add_(0, clusters, normalised(embeddings))
     return sums / torch.bincount(clusters)[:, None]
 
 
+@takes_tensors
 @torch.no_grad()
 @full_precision
 def cluster_concentrations(
@@ -46,7 +54,8 @@ def cluster_concentrations(
     percentile before scaling.
     """
     POSITIVE.check("temperature", temperature)
-    require_per_image("clusters", clusters, len(embeddings))
+    require_classes("clusters", clusters, len(embeddings), len(prototypes))
+    clusters = clusters.long()
     distances = (normalised(embeddings) - prototypes[clusters]).norm(dim=1)
     # Equal embeddings leave a rounding error, which would decide phi where every cluster has only such ones.
     distances = distances.masked_fill(distances <= 16 * torch.finfo(distances.dtype).eps, 0)
@@ -87,4 +96,4 @@ class PrototypeNCE(Loss):
         require_positive("concentrations", concentrations)
         directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
         scores = normalised(queries) @ directions.T
-        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0])
+        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters.long()[:, None])[:, 0])

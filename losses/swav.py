@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from contrasweep.losses.scores import crop_cross_entropies, full_precision, logsumexp, normalised
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Count, Positive, checked, require_views
+from contrasweep.losses.validation import Count, Positive, checked, require_views, takes_tensors
 from contrasweep.rules import Number
 
 
 @checked
+@takes_tensors
 @torch.no_grad()
 @full_precision
 def balanced_assignments(scores: Tensor, epsilon: Positive, iterations: Count = 3) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, dataclass_transform
 import torch
 from torch import Tensor, nn
 
-from contrasweep.losses.validation import argument_rules, checked, settled
+from contrasweep.losses.validation import argument_rules, checked, settled, takes_tensors
 
 
 class LossTerms(NamedTuple):
@@ -63,6 +63,8 @@ class Loss(nn.Module):
         rules, names = argument_rules(cls.__init__), cls.__dataclass_fields__  # type: ignore[attr-defined]
         cls._rules = {name: rules[name] for name in names if name in rules}
         cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+        if "terms" in vars(cls):
+            cls.terms = takes_tensors(cls.terms)
 
     def __post_init__(self) -> None:
         super().__init__()

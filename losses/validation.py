@@ -7,6 +7,7 @@ A loss states the bounds of its hyperparameters once: in the annotations of its 
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from types import NoneType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import torch
@@ -26,6 +27,8 @@ Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Fraction = Annotated[float, Number(at_least=0, below=1)]
 Count = Annotated[int, Number(at_least=1, whole=True)]
+
+_TENSORS: dict[object, tuple[type, ...]] = {Tensor: (Tensor,), Tensor | None: (Tensor, NoneType)}
 
 
 class _Truth:
@@ -58,6 +61,34 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         return function(*bound.args, **bound.kwargs)
 
     return checks
+
+
+def takes_tensors(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function refuse what is no tensor where its annotations say `Tensor` or `Tensor | None`.
+
+    Raises:
+        ValueError: on the call; the message names the argument.
+    """
+    names = tuple(inspect.signature(function).parameters)
+    allowed = {name: kinds for name, hint in _known_hints(function).items() if (kinds := _TENSORS.get(hint))}
+
+    @wraps(function)
+    def takes(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name in allowed and not isinstance(value, allowed[name]):
+                several = isinstance(value, list | tuple) and any(isinstance(one, Tensor) for one in value)
+                stack = ", such as torch.stack([first, second])" if several else ""
+                raise ValueError(f"{name} must be a tensor{stack}, got {type(value).__name__}")
+        return function(*args, **kwargs)
+
+    return takes
+
+
+def _known_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return {name: hint for name, hint in get_type_hints(function).items() if name != "return"}
+    except NameError:  # a name that only type checkers import: nothing is known of these arguments
+        return {}
 
 
 def settled(name: str, value: Any, rule: Rule | _Truth) -> Any:
@@ -122,11 +153,6 @@ def require_views(
 
     Each of `per_image` must be (B,).
     """
-    if not isinstance(views, Tensor):
-        raise ValueError(  # noqa: TRY004 as below
-            "views must be a tensor (V views, B images, D features), such as torch.stack([first, second]), "
-            f"got {type(views).__name__}"
-        )
     if views.dim() != 3 or not views.is_floating_point() or views.shape[1] == 0 or views.shape[2] == 0:
         raise ValueError(
             "views must be a floating point tensor of shape (V views, B images, D features), none of them 0, "
@@ -145,9 +171,6 @@ def require_views(
 
 def require_per_image(name: str, values: Tensor, images: int) -> None:
     """Check that `values` holds one value per image, in the shape (B,)."""
-    if not isinstance(values, Tensor):
-        given = type(values).__name__
-        raise ValueError(f"{name} must be a tensor of shape ({images},), got {given}")  # noqa: TRY004 as below
     if values.shape != (images,):
         given = tuple(values.shape)
         raise ValueError(f"{name} must have shape ({images},), one value per image, got {given}")

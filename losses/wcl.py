@@ -13,12 +13,13 @@ from contrasweep.losses.groups import group_sizes, group_sums
 from contrasweep.losses.scores import cosines, full_precision, logsumexp, normalised, without_self
 from contrasweep.losses.supcon import mean_positive_score, supcon_terms
 from contrasweep.losses.terms import Loss, LossTerms
-from contrasweep.losses.validation import Positive, require_views
+from contrasweep.losses.validation import Positive, require_views, takes_tensors
 from contrasweep.rules import OneOf
 
 FORMS = ("paper", "released")
 
 
+@takes_tensors
 @torch.no_grad()
 @full_precision
 def neighbour_components(embeddings: Tensor) -> Tensor:

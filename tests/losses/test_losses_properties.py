@@ -200,6 +200,26 @@ def test_nan_in_the_condition_comes_out(case: LossCase) -> None:
     assert case.build()(**{**inputs, "condition": condition}).isnan()
 
 
+@pytest.mark.parametrize("form", ["kl", "jeffreys", "moments", "mean"])
+def test_nan_in_a_similarity_comes_out(form: str) -> None:
+    similarity = torch.full((12, 12), 0.5)
+    similarity[3, 5] = torch.nan
+    value = losses.FairKL(form)(
+        torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(0)),
+        torch.arange(12) % 2,
+        bias_similarity=similarity,
+    )
+    assert value.isnan()
+
+
+@every_loss
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int16])
+def test_class_numbers_of_any_integer_type_mean_the_same(case: LossCase, kind: torch.dtype) -> None:
+    inputs = seeded_inputs(case)
+    small = {name: one if one.is_floating_point() else one.to(kind) for name, one in inputs.items()}
+    assert torch.equal(case.build()(**small), case.build()(**inputs))
+
+
 @every_loss
 def test_a_zero_embedding_gives_finite_gradients(case: LossCase) -> None:
     inputs = seeded_inputs(case)

@@ -91,6 +91,13 @@ def test_components_are_those_of_scipy(rows: int) -> None:
     assert torch.equal(found[:, None] == found, torch.from_numpy(expected[:, None] == expected))
 
 
+def test_a_long_chain_of_neighbours_is_one_component() -> None:
+    """Each row's nearest neighbour is the next row: the first one is 15 steps from the circle at the end."""
+    angles = torch.cumsum(0.85 ** torch.arange(17, dtype=torch.float64) / 3, 0)
+    rows = torch.stack([angles.cos(), angles.sin()], dim=1)
+    assert len(losses.neighbour_components(rows).unique()) == 1
+
+
 def test_equal_rows_are_one_component() -> None:
     """Ties can lead to a circle of more than two rows; here each row's nearest are all the others."""
     assert losses.neighbour_components(torch.ones(9, 2)).tolist() == [0] * 9

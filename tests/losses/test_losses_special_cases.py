@@ -335,3 +335,13 @@ def test_a_margin_of_one_is_cross_entropy_and_lambda_moves_towards_it() -> None:
     )
     assert plain < near < far
     equal(there, plain)
+
+
+def test_the_released_gce_has_q_times_the_gradient_of_the_paper_s() -> None:
+    logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = torch.arange(6) % 4
+    gradients = []
+    for form in ("paper", "released"):
+        leaf = logits.clone().requires_grad_()
+        gradients += torch.autograd.grad(losses.GeneralizedCrossEntropy(0.7, form)(leaf, labels), leaf)
+    torch.testing.assert_close(gradients[1], 0.7 * gradients[0])

@@ -36,6 +36,7 @@ from contrasweep.tuning.objectives.prepared import (
 )
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.spaces import preset_settings
+from contrasweep.tuning.training.clustered import matched_clusters
 from contrasweep.tuning.training.evaluation import (
     Known,
     extract_features,
@@ -312,6 +313,13 @@ def test_held_out_images_are_clustered_where_it_is_asked_for(experiment: Make, d
     alike = validation_scores(objective, replace(data, validation=collapsed), e, full=False)
     share = held_out.labels.bincount().max() / len(held_out)
     assert alike["val.cluster_accuracy"] == pytest.approx(float(share))
+
+
+def test_directions_are_clustered_whatever_their_lengths() -> None:
+    labels, lengths = torch.arange(40) % 2, torch.logspace(-2, 2, 40)
+    angles = 1.5 * labels + torch.linspace(-0.2, 0.2, 40)
+    embeddings = lengths[:, None] * torch.stack([angles.cos(), angles.sin()], dim=1)
+    assert set(matched_clusters(embeddings, labels, 2, starts=3).values()) == {1.0}
 
 
 def test_a_clustering_s_control_depends_on_the_method_too(experiment: Make, data: PreparedData) -> None:

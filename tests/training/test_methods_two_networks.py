@@ -221,7 +221,7 @@ def test_learned_mixin_learns_the_bias_first_and_then_beside_it(biased: Prepared
 
 
 @pytest.mark.parametrize(
-    ("share", "epochs", "expected"), [(0.0, 5, 0), (0.1, 30, 3), (0.06, 80, 5), (0.5, 1, 0), (0.9, 3, 2)]
+    ("share", "epochs", "expected"), [(0.0, 5, 0), (0.07, 100, 7), (0.06, 80, 5), (0.5, 1, 0), (0.9, 3, 2)]
 )
 def test_a_share_of_the_epochs_never_reaches_the_last(share: float, epochs: int, expected: int) -> None:
     assert first_epochs(share, epochs) == expected

@@ -85,7 +85,7 @@ def reported(losses: PairLosses) -> tuple[Tensor, Metrics]:
 
 def first_epochs(share: float, epochs: int) -> int:
     """Return how many epochs a share of a run of `epochs` is, rounded up; the last epoch is never in it."""
-    # Rounding keeps 0.1 * 30, which is a little above 3, at 3.
+    # Rounding keeps 0.07 * 100, which is a little above 7, at 7.
     return min(epochs - 1, math.ceil(round(share * epochs, 6)))
 
 
