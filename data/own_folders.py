@@ -77,6 +77,14 @@ def where_missing(root: Path, given: str) -> str:
     return f"path={given} is looked for under the data root, and {why}{elsewhere}"
 
 
+def one_class(name: str, without_labels: str) -> str:
+    """Say why labels of one class alone are refused, and which option leaves them aside."""
+    return (
+        f"has one class, {name}, which every encoder would predict: if its images have no labels, add "
+        f"{without_labels}"
+    )
+
+
 def is_saved(folder: Path) -> bool:
     """Whether `save_to_disk` of the library `datasets` wrote the folder."""
     return any((folder / name).is_file() for name in _SAVED)

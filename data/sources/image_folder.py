@@ -23,6 +23,7 @@ from contrasweep.data.own_folders import (
     EXTENSIONS,
     IMAGES,
     misread_layout,
+    one_class,
     split_folder,
     where_missing,
 )
@@ -133,11 +134,7 @@ def _splits(root: Path, options: Options) -> _Splits:
     if misread:
         raise _missing(options, f"has another layout: {misread}")
     if len(classes) == 1:
-        raise _missing(
-            options,
-            f"has one class, {classes[0]}, which every encoder would predict: if its images have no labels, "
-            f"add labels={NO_LABELS}",
-        )
+        raise _missing(options, one_class(classes[0], f"labels={NO_LABELS}"))
     if test is None:
         kept, cut = own_test_rows(images.labels)
         return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
