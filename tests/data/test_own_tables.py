@@ -2,16 +2,26 @@
 
 import io
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from encoded_files import encoded, pixels, write_parquet
 
-from contrasweep.data import DatasetDamaged, DatasetMissing, check_available, dataset_spec, load_test
+from contrasweep.data import (
+    DatasetDamaged,
+    DatasetMissing,
+    check_available,
+    dataset_spec,
+    load_test,
+    load_training,
+)
 
+LEVELS = [torch.from_numpy(pixels(seed)).permute(2, 0, 1) for seed in range(20)]
 IMAGES = [encoded(pixels(seed)) for seed in range(20)]
 NAME = "hub-parquet:path=set"
 
@@ -43,13 +53,37 @@ def test_one_class_alone_in_a_column_is_refused(tmp_path: Path, label: int, told
 
 
 def test_one_class_alone_in_tar_files_is_refused(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "train.tar", "w") as tar:
-        for number, image in enumerate(IMAGES):
-            for ending, content in (("png", image), ("cls", b"bird")):
-                entry = tarfile.TarInfo(f"{number}.{ending}")
-                entry.size = len(content)
-                tar.addfile(entry, io.BytesIO(content))
+    _write_tar(tmp_path, [[("cls", b"bird")]] * len(IMAGES))
     name = f"tar-shards:path={tmp_path},size=8"
     with pytest.raises(DatasetMissing, match=r"has one class, bird, .*add labels=none"):
         check_available(name)
     assert torch.equal(load_test(f"{name},labels=none").labels, torch.tensor([-1, -1]))
+
+
+def test_the_rows_of_a_condition_stay_with_their_samples_where_test_images_are_cut_off(
+    tmp_path: Path,
+) -> None:
+    _write_tar(tmp_path, [[("cls", b"%d" % (number % 2))] for number in range(len(IMAGES))])
+    np.save(tmp_path / "condition.npy", np.arange(len(IMAGES), dtype=np.float32))
+    train = load_training(f"tar-shards:path={tmp_path},size=8,condition={tmp_path}/condition.npy").train
+    assert train.condition is not None
+    rows = train.condition[:, 0].long().tolist()
+    assert len(rows) == 18
+    assert torch.equal(train.pixels, torch.stack([LEVELS[row] for row in rows]))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_label_that_stands_alone_comes_before_one_among_other_facts(tmp_path: Path, order: int) -> None:
+    both = [[("cls", b"%d" % (row % 2)), ("json", b'{"label": 5}')][::order] for row in range(len(IMAGES))]
+    _write_tar(tmp_path, both)
+    assert dataset_spec(f"tar-shards:path={tmp_path},size=8").class_names == ("0", "1")
+
+
+def _write_tar(folder: Path, labels: Sequence[Sequence[tuple[str, bytes]]]) -> None:
+    """Write samples with the endings and contents of their labels."""
+    with tarfile.open(folder / "train.tar", "w") as tar:
+        for number, (image, others) in enumerate(zip(IMAGES, labels, strict=True)):
+            for ending, content in (("png", image), *others):
+                entry = tarfile.TarInfo(f"{number}.{ending}")
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
