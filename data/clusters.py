@@ -17,6 +17,10 @@ from torch import Tensor
 from contrasweep.data.seeds import named_seed, torch_generator
 
 _MINI_BATCH_ABOVE = 200_000
+# scikit-learn's size of a batch, and the least rows of a batch for each cluster. With about one row for each,
+# the sum of squares was 1 to 6 % above that of Lloyd's algorithm; with eight, at most 0.5 % (400 to 2,500
+# clusters of 5,000 to 201,000 rows in 8 dimensions; one to three seeds each).
+_MINI_BATCH, _ROWS_OF_A_CLUSTER = 1024, 8
 # Lloyd stops when the centres move less than this, in units of the mean variance of a feature.
 _TOLERANCE = 1e-4
 # The number of distances in memory at once: 128 MiB in float32.
@@ -96,7 +100,8 @@ def _scikit_kmeans(features: Tensor, clusters: int, seed: int, starts: int, iter
     random.setstate(state)
     settings = {"n_clusters": clusters, "n_init": starts, "random_state": named_seed("k-means", seed) % 2**32}
     if len(features) > _MINI_BATCH_ABOVE:
-        algorithm = MiniBatchKMeans(**settings)
+        batch = max(_MINI_BATCH, _ROWS_OF_A_CLUSTER * clusters)
+        algorithm = MiniBatchKMeans(**settings, batch_size=batch)
     else:
         algorithm = KMeans(**settings, max_iter=iterations)
     fitted = algorithm.fit(features.double().numpy())

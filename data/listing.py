@@ -12,6 +12,10 @@ from types import MappingProxyType
 _FolderState = tuple[int, int, int]
 """Device, number and time of change: the first two tell a folder from all others, whatever the path to it."""
 
+_TREES = 2**14
+"""How many folders' trees are remembered. The classes of a dataset have a folder each and are listed in turn:
+if there are more of them than this, all are forgotten before the next look."""
+
 
 def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the files at any depth below a folder with one of these endings, each as the parts of its path.
@@ -53,7 +57,7 @@ class _Tree:
     names: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_TREES)
 def _remembered(folder: Path, endings: tuple[str, ...]) -> _Tree:
     """Return the place of what is remembered, at first empty."""
     return _Tree()

@@ -77,6 +77,14 @@ def where_missing(root: Path, given: str) -> str:
     return f"path={given} is looked for under the data root, and {why}{elsewhere}"
 
 
+def one_class(name: str, without_labels: str) -> str:
+    """Say why labels of one class alone are refused, and which option leaves them aside."""
+    return (
+        f"has one class, {name}, which every encoder would predict: if its images have no labels, add "
+        f"{without_labels}"
+    )
+
+
 def is_saved(folder: Path) -> bool:
     """Whether `save_to_disk` of the library `datasets` wrote the folder."""
     return any((folder / name).is_file() for name in _SAVED)
@@ -86,9 +94,11 @@ def split_folder(place: Path, split: str) -> Path | None:
     """Return the folder of a split (`train` or `test`) in a place, its name in any case; None without one."""
     if not place.is_dir():
         return None
-    there = sorted((one for one in place.iterdir() if one.is_dir()), key=lambda one: one.name, reverse=True)
-    by_name = {one.name.lower(): one for one in there} | {one.name: one for one in there}
-    return next((by_name[name] for name in FOLDERS[split] if name in by_name), None)
+    # Names first: to ask each of 100,000 images whether it is a folder takes minutes on a network disk.
+    likely = [name for name in os.listdir(place) if name.lower() in FOLDERS[split]]
+    there = sorted((name for name in likely if (place / name).is_dir()), reverse=True)
+    by_name = {name.lower(): name for name in there} | {name: name for name in there}
+    return next((place / by_name[name] for name in FOLDERS[split] if name in by_name), None)
 
 
 def misread_layout(place: Path, classes: Iterable[str]) -> str:
@@ -100,9 +110,8 @@ def misread_layout(place: Path, classes: Iterable[str]) -> str:
     pair = [next(filter(like.fullmatch, names), None) for like in (_LIKE_TRAIN, _LIKE_TEST)]
     if None not in pair:
         return f"its folders {pair[0]} and {pair[1]} look like splits: call them train and test"
-    inner = [one for one in names if split_folder(place / one, "train") is not None]
-    if len(names) == len(inner) == 1:
-        return f"its only folder {inner[0]} has a folder of training images: give path={place / inner[0]}"
+    if len(names) == 1 and split_folder(place / names[0], "train") is not None:
+        return f"its only folder {names[0]} has a folder of training images: give path={place / names[0]}"
     return ""
 
 

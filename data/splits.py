@@ -80,13 +80,13 @@ def stratified_split(labels: Tensor, fraction: float, generator: torch.Generator
         ValueError: the fraction is not between 0 and 1, or one side would be empty.
     """
     size = _size(len(labels), fraction)
-    cut = []
     order = torch.randperm(len(labels), generator=generator)
     shuffled = labels.cpu()[order]
-    for label, share in _shares(shuffled, fraction, size).items():
-        cut.append(order[shuffled == label][:share])
+    # The numbers of the groups are those of the shares, both by label: no loop over thousands of labels.
+    group, rank, _ = _ranked(shuffled)
+    shares = torch.tensor(list(_shares(shuffled, fraction, size).values()))
     is_cut = torch.zeros(len(labels), dtype=torch.bool)
-    is_cut[torch.cat(cut)] = True
+    is_cut[order[rank < shares[group]]] = True
     return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
 
 
@@ -145,7 +145,9 @@ def _ranked(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Groups are numbered in the order of their rows.
     """
-    _, group, sizes = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
+    # With `dim`, single numbers would be compared as slowly as rows are.
+    dim = 0 if rows.dim() > 1 else None
+    _, group, sizes = torch.unique(rows, dim=dim, return_inverse=True, return_counts=True)
     by_group = group.argsort(stable=True)
     rank = torch.empty_like(group)
     rank[by_group] = torch.arange(len(group)) - (sizes.cumsum(0) - sizes)[group[by_group]]

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contrasweep.data.colour import COLOURS_OPTION, Colours, on_random_colours
+from contrasweep.data.encoded import check_labels
 from contrasweep.data.facts import COLOUR_NAME, DatasetSpec
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.imbalance import IMBALANCE_OPTIONS, imbalanced, is_cut, kept_counts, rows_left
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.root import check_files
+from contrasweep.data.root import DatasetDamaged, check_files
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.spec import DatasetFamily, Split, family_of
 from contrasweep.data.splits import stratified_split
@@ -107,19 +108,36 @@ def read_mnist(root: Path, split: Split) -> LabelledImages:
 
 
 def read_mnist_pixels(root: Path, split: Split) -> Tensor:
-    """Read the images of one split, uint8 ``(N, 1, 28, 28)``, without its labels."""
+    """Read the images of one split, uint8 ``(N, 1, 28, 28)``, without its labels.
+
+    Raises:
+        DatasetDamaged: the file holds something else.
+    """
     from torchvision.datasets import mnist
 
-    pixels: Tensor = mnist.read_image_file(str(_mnist_file(root, split, "images-idx3")))
-    return pixels.unsqueeze(1)
+    return _parsed(mnist.read_image_file, _mnist_file(root, split, "images-idx3")).unsqueeze(1)
 
 
 def read_mnist_labels(root: Path, split: Split) -> Tensor:
-    """Read the labels of one split, int64 ``(N,)``."""
+    """Read the labels of one split, int64 ``(N,)``.
+
+    Raises:
+        DatasetDamaged: the file holds something else, or a label that is no digit.
+    """
     from torchvision.datasets import mnist
 
-    labels: Tensor = mnist.read_label_file(str(_mnist_file(root, split, "labels-idx1")))
+    file = _mnist_file(root, split, "labels-idx1")
+    labels = _parsed(mnist.read_label_file, file)
+    check_labels(labels, len(_MNIST_COUNTS), str(file))
     return labels
+
+
+def _parsed(parse: Callable[[str], Tensor], file: Path) -> Tensor:
+    try:
+        return parse(str(file))
+    # What torchvision raises at a wrong header; an interrupted download may have the right size.
+    except (AssertionError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise DatasetDamaged(f"{file} is not a file of MNIST. Get it again from {MNIST_SOURCE}") from error
 
 
 def _mnist_file(root: Path, split: Split, kind: str) -> Path:

@@ -1,8 +1,8 @@
 """Any image dataset in Parquet, in the layout of the Hugging Face hub; local or in an object store.
 
-A split is the files `SPLIT-*.parquet` of one folder, or of its folder `data`, with a column of encoded images
-(`{bytes, path}`) and one of labels, if they have any. Names of classes are read from the schema's metadata,
-if it has them.
+A split is the files `SPLIT-*.parquet` of one folder, or of its folder `data`, or the one file `SPLIT.parquet`
+there. They have a column of encoded images (`{bytes, path}`), and one of labels if the images have any. Names
+of classes are read from the schema's metadata, if it has them.
 """
 
 from fnmatch import fnmatch
@@ -53,9 +53,11 @@ def _parts(listing: list[ParquetPart], options: Options, split: Split) -> tuple[
     wanted = str(options["test"])
     names = ("train",) if split == "train" else TEST_NAMES if wanted == AUTO else (wanted,)
     for name in names:
-        parts = tuple(part for part in listing if fnmatch(Path(part.path).name, f"{name}-*.parquet"))
-        if parts:
-            return parts
+        # The second is what `to_parquet` of pandas or of the library `datasets` is usually told to write.
+        for pattern in (f"{name}-*.parquet", f"{name}.parquet"):
+            parts = tuple(part for part in listing if fnmatch(Path(part.path).name, pattern))
+            if parts:
+                return parts
     if split == "test" and wanted == AUTO:
         return ()
     there = ", ".join(Path(part.path).name for part in listing[:5]) or "no Parquet file"

@@ -23,6 +23,7 @@ from contrasweep.data.own_folders import (
     EXTENSIONS,
     IMAGES,
     misread_layout,
+    one_class,
     split_folder,
     where_missing,
 )
@@ -133,21 +134,18 @@ def _splits(root: Path, options: Options) -> _Splits:
     if misread:
         raise _missing(options, f"has another layout: {misread}")
     if len(classes) == 1:
-        raise _missing(
-            options,
-            f"has one class, {classes[0]}, which every encoder would predict: if its images have no labels, "
-            f"add labels={NO_LABELS}",
-        )
+        raise _missing(options, one_class(classes[0], f"labels={NO_LABELS}"))
     if test is None:
         kept, cut = own_test_rows(images.labels)
         return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
     own, unseen = _listed(test, options, whole=False)
-    other = [name for name in own if name not in classes]
-    if other:
+    number = {name: label for label, name in enumerate(classes)}
+    other = next((name for name in own if name not in number), None)
+    if other is not None:
         what = f"class of {IMAGE_FOLDER.full_name(options)} in its test split"
-        raise DatasetDamaged(unknown(what, other[0], classes))
+        raise DatasetDamaged(unknown(what, other, classes))
     if own:
-        numbers = torch.tensor([classes.index(name) for name in own])
+        numbers = torch.tensor([number[name] for name in own])
         unseen = replace(unseen, labels=numbers[unseen.labels])
     return _Splits(classes, images, None, unseen)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from contrasweep.data.decoding import ImageHeader
 from contrasweep.data.encoded import check_labels, header_of
 from contrasweep.data.images import UNLABELLED
+from contrasweep.data.own_folders import one_class
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.table_labels import (
     Parts,
@@ -64,8 +65,8 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     """Return the facts of a dataset from its training tables; the arguments behind them are its options.
 
     Raises:
-        DatasetDamaged: see `columns_of`; or there is no image, none of the first can be decoded, or they are
-            not square and `size` is 0.
+        DatasetDamaged: see `columns_of`; or there is no image, one class alone, none of the first images can
+            be decoded, or they are not square and `size` is 0.
     """
     image, label = columns_of(train[0], wanted_image, wanted_label)
     schema = train[0].schema
@@ -73,6 +74,9 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     words = () if label is None else _words(train, label, named)
     names = words or named
     classes = 0 if label is None else _class_count(train, label, words, len(names))
+    if classes == 1:
+        only = one_class(names[0] if names else "0", f"label={NO_LABELS}")
+        raise DatasetDamaged(f"column {label} of {train[0].place} {only}")
     shown = next((part for part in train if part.rows), train[0])
     headers = _headers(shown, image)
     first = headers[0]
@@ -142,7 +146,7 @@ def unlabelled_of(train: Parts, facts: TableFacts) -> int:
 
 
 def _image_column(part: TablePart, wanted: str) -> str:
-    names, there = _of_images(part), ", ".join(part.schema.names)
+    names = _of_images(part)
     if wanted != AUTO:
         if wanted not in part.schema.names:
             raise DatasetDamaged(unknown(f"column of {part.place}", wanted, tuple(part.schema.names)))
@@ -157,9 +161,14 @@ def _image_column(part: TablePart, wanted: str) -> str:
     if not names:
         raise DatasetDamaged(
             f"{part.place} has no column of images, each {{bytes, path}}, as {' or '.join(IMAGE_COLUMNS)}; "
-            f"it has {there}"
+            f"it has {_told_columns(part.schema)}"
         )
     return (usual or names)[0]
+
+
+def _told_columns(schema: Any) -> str:
+    """Return the names of all columns with their types: one called image may hold paths, or bare bytes."""
+    return ", ".join(f"{one.name} ({one.type})" for one in schema)
 
 
 def _of_images(part: TablePart) -> list[str]:

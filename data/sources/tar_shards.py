@@ -22,7 +22,7 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.fingerprint import Listing, fingerprint_below
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.own_folders import FOLDERS, where_missing
+from contrasweep.data.own_folders import FOLDERS, one_class, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION, SIZE
 from contrasweep.data.spec import DatasetFamily, Split
@@ -135,7 +135,7 @@ def _splits(root: Path, options: Options) -> _Splits:
     """Return both splits, or a test split that is cut off the training files where there is none.
 
     Raises:
-        DatasetMissing: there is no such folder, or no training file with an image in it.
+        DatasetMissing: there is no such folder, no training file with an image in it, or one class alone.
         DatasetDamaged: a tar file or a label cannot be read, or test labels do not go with those of training.
     """
     files = _tar_files(root, options)
@@ -146,6 +146,8 @@ def _splits(root: Path, options: Options) -> _Splits:
         there = ", ".join(file.name for file in files[:5]) or "no tar file"
         place = path_below(root, str(options["path"]))
         raise _missing(options, f"is incomplete: {place} has no image in train-*.tar; it holds {there}")
+    if len(whole.classes) == 1:
+        raise _missing(options, one_class(whole.classes[0], f"labels={NO_LABELS}"))
     if not test:
         kept, cut = own_test_rows(whole.labels)
         return _Splits(whole, kept, whole.subset(cut))

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from contrasweep.data.cache import CacheUnusable
 from contrasweep.tuning.cli import app
+from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.cli.temporary import MOST_CHARACTERS, use_folder
 from tests.fuzz.stores import STUDY, write_studies
 
@@ -68,3 +70,14 @@ def test_a_page_for_which_there_is_no_room_is_one_line(
     assert result.exit_code == 1
     assert result.stderr.splitlines()[1:] == [f"Error: [Errno {code}] {os.strerror(code)}: '{page}'"]
     assert not list(tmp_path.glob("*page*"))
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    @reporting_errors
+    def datasets() -> None:
+        raise CacheUnusable("the cache /full cannot be written")
+
+    with pytest.raises(SystemExit) as ended:
+        datasets()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "Error: the cache /full cannot be written\n"

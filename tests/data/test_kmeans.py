@@ -42,6 +42,16 @@ def test_as_good_as_scikit_learn(clusters: int) -> None:
     assert sum(found) == pytest.approx(sum(theirs), rel=0.02)
 
 
+def test_mini_batches_come_close_to_all_rows_also_with_many_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    centres = 2 * torch.randn(300, 8, generator=generator)
+    drawn = torch.randint(0, 300, (6000,), generator=generator)
+    rows = centres[drawn] + 0.4 * torch.randn(6000, 8, generator=generator)
+    exact = _inertia(rows, kmeans_clusters(rows, 600, 0, starts=1, iterations=20))
+    monkeypatch.setattr("contrasweep.data.clusters._MINI_BATCH_ABOVE", 5000)
+    assert _inertia(rows, kmeans_clusters(rows, 600, 0, starts=1)) < 1.02 * exact
+
+
 def test_far_from_the_origin_digits_are_not_lost() -> None:
     rows, truth = _blobs()
     found = lloyd_kmeans(rows + 3e4, 12, seed=0)

@@ -81,3 +81,14 @@ def test_a_folder_that_is_not_there_holds_nothing_until_it_is(tree: Path) -> Non
     (tree / "none").mkdir()
     (tree / "none/a.png").touch()
     assert names_below(tree / "none", (".png",)) == ("a.png",)
+
+
+def test_many_folders_that_are_listed_one_after_the_other_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classes = [tmp_path / str(number) for number in range(300)]
+    for place in classes:
+        place.mkdir()
+        assert names_below(place, (".png",)) == ()
+    monkeypatch.setattr(listing.os, "walk", None)
+    assert [names_below(place, (".png",)) for place in classes] == [()] * len(classes)

@@ -7,7 +7,7 @@ import pytest
 from encoded_files import encoded, pixels
 
 from contrasweep.data import check_available
-from contrasweep.data.own_folders import unknown_dataset
+from contrasweep.data.own_folders import misread_layout, split_folder, unknown_dataset
 from contrasweep.data.root import ROOT_VARIABLE
 
 KNOWN = ["cifar10", "digits"]
@@ -123,3 +123,21 @@ def test_what_can_be_no_folder_is_an_unknown_name(here: Path, given: str) -> Non
 
 def test_a_well_known_set_that_is_not_offered(here: Path) -> None:
     assert "It is not offered; a folder of your own images is image-folder:" in unknown_dataset("SVHN", KNOWN)
+
+
+@pytest.mark.parametrize("inner", ["ant", ""])
+def test_no_image_is_asked_whether_it_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str
+) -> None:
+    asked: list[str] = []
+    for place in (tmp_path / inner, tmp_path / "bee"):
+        place.mkdir(exist_ok=True)
+        (place / "1.png").touch()
+    (tmp_path / inner / "Train").touch()
+    (tmp_path / "Test").mkdir()
+    is_dir = Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda place: (asked.append(place.name), is_dir(place))[1])
+    assert split_folder(tmp_path, "train") is None
+    assert split_folder(tmp_path, "test") == tmp_path / "Test"
+    assert not misread_layout(tmp_path, ["ant", "bee"])
+    assert "1.png" not in asked

@@ -124,6 +124,7 @@ def _code_of(error: BaseException) -> int:
     if isinstance(error, InputError):
         return WRONG_INPUT
     # Imported here because a mistyped name needs neither; the store imports pyarrow.
+    from contrasweep.data.cache import CacheUnusable
     from contrasweep.data.root import DatasetMissing
     from contrasweep.plugins import PluginError
     from contrasweep.search_spaces import SpaceError
@@ -132,6 +133,6 @@ def _code_of(error: BaseException) -> int:
         return WRONG_INPUT
     from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 
-    if isinstance(error, StoreUnavailable | TrialOvertaken):
+    if isinstance(error, StoreUnavailable | TrialOvertaken | CacheUnusable):
         return FAILED
     return FAILED if isinstance(error, OSError) and error.errno in OF_THE_MACHINE else FAULT
