@@ -119,7 +119,10 @@ def sweep(
         StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
-    return run_sweep(plan_sweep(method, dataset, **options), progress)
+    plan = plan_sweep(method, dataset, **options)
+    for line in (*(f"warm start: {one}" for one in plan.remarks), *plan.warnings):
+        log.warning("%s", line)
+    return run_sweep(plan, progress)
 
 
 def run_sweep(plan: SweepPlan, progress: OnProgress = None) -> SweepResult:
