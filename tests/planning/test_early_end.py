@@ -227,3 +227,15 @@ def test_the_gain_is_computed_anew_only_when_a_trial_has_ended(monkeypatch: pyte
         early.end(trial, "completed", Summary(0.5 + trial / 10, None, 1))
         assert [early.reason() for _ in range(5)] == [None] * 5
     assert asked == [0, 2, 1, 3], "before the last two trials and in all, after the second and the third"
+
+
+def test_a_gain_that_is_just_large_enough_lets_the_search_go_on() -> None:
+    assert not ends([0.25, 0.1, 0.1, 0.5], "gain<0.25 for 3")
+    assert ends([0.25, 0.1, 0.1, 0.4375], "gain<0.25 for 3")
+
+
+def test_a_trial_that_breaks_a_condition_is_no_gain() -> None:
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.1 for 2"))
+    for trial, (score, kept) in enumerate([(0.5, True), (0.9, False), (0.4, True)]):
+        early.end(trial, "completed", Summary(score, None, 1), kept=kept)
+    assert early.reason() is not None

@@ -80,7 +80,7 @@ class StoreSearcher(Searcher):
         self._plan = plan
         self._reader = ResultReader(plan.search, record.columns.metrics)
         self._record = record
-        # Workers get it without the trials of earlier studies: they may be long, and only the search needs them.
+        # Workers get no trials of earlier studies: only the search needs them, and they may be a megabyte.
         lean = record.require_search().model_copy(update={"warm_start": WarmStartRecord()})
         self._sent = record.model_copy(update={"search": lean})
         self._location = location
