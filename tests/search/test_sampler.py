@@ -243,3 +243,10 @@ def test_the_gaussian_process_proposes_elsewhere_while_a_trial_runs() -> None:
     first = proposed()
     study.add_trial(create_trial(state=TrialState.RUNNING, params={"x": first}, distributions=joint))
     assert abs(proposed() - first) > 0.01
+
+
+def test_a_range_that_the_gaussian_process_cannot_list_is_refused() -> None:
+    wide = {"x": {"int": [1, 10**9], "default": 5}}
+    with pytest.raises(InputError, match="at most 1,000,000 whole numbers, and x of space has 1,000,000,000"):
+        SearchStudy(Space.parse(wide), sampler="gp")
+    SearchStudy(Space.parse({"x": {"int": [1, 10**6], "default": 5}}), sampler="gp")
