@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -172,3 +174,13 @@ def test_early_stopping_that_stops_nothing_is_told(
     # The model of curves has no grace period.
     assert told is None or ("--grace" in told) == (scheduler != "curves")
     assert [told] * is_told == [one for one in plan.warnings if one.startswith("no trial is stopped")]
+
+
+@pytest.mark.parametrize(("epochs", "fewer"), [("3", True), ("1", False)])
+def test_a_dry_run_promises_fewer_epochs_only_if_trials_can_be_stopped(
+    tmp_path: Path, epochs: str, fewer: bool
+) -> None:
+    asked = ["sweep", "infonce", "--data", "digits", "--epochs", epochs, "--results", str(tmp_path)]
+    told = CliRunner().invoke(app, [*asked, "--dry-run"]).output
+    assert "in all" in told
+    assert ("stops weak trials" in " ".join(told.split())) == fewer

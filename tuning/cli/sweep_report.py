@@ -61,11 +61,7 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{counted(plan.resources.concurrency, 'trial')} at once, {plan.resources.in_words}; "
             f"at most {counted(one['epochs_at_most'], 'epoch')} in all{_time_in_words(one)}"
-            + (
-                ""
-                if plan.search.scheduler == "none"
-                else f", fewer as {plan.search.scheduler} stops weak trials"
-            )
+            + (f", fewer as {plan.search.scheduler} stops weak trials" if plan.stops_early else "")
             + (". Later proposals depend on results." if sampler_of(plan.search.sampler).learns else "."),
         )
 

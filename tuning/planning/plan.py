@@ -107,6 +107,11 @@ class SweepPlan:
         return tuple(sorted({*ranked, *modelled}))
 
     @property
+    def stops_early(self) -> bool:
+        """Whether the scheduler may stop a trial before its last epoch."""
+        return any(rung < self.experiment.epochs for rung in self.rungs)
+
+    @property
     def setup(self) -> str:
         """What a trial consists of, as one line."""
         searched = [one.name for one in self.space.searched]
