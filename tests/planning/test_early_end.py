@@ -9,6 +9,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import FIRST_FAILURES, EarlyEnd, Reason, check_stop_when
 from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
+from contrasweep.tuning.results.best import best_final
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.store import SearchRecord
@@ -210,3 +211,31 @@ def test_a_budget_counts_from_the_first_trial_on_and_with_the_time_of_earlier_dr
     assert early.reason() is None
     now[0] += 0.1
     assert early.reason() == Reason("the budget of 1 min 00 s was spent", " with a larger --budget")
+
+
+def test_the_gain_is_computed_anew_only_when_a_trial_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The progress asks after every epoch of every trial."""
+    asked: list[int] = []
+
+    def counted(scores: Any, metric: str) -> Any:
+        asked.append(len(scores))
+        return best_final(scores, metric)
+
+    monkeypatch.setattr("contrasweep.tuning.planning.early_end.best_final", counted)
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.1 for 2"))
+    for trial in range(3):
+        early.end(trial, "completed", Summary(0.5 + trial / 10, None, 1))
+        assert [early.reason() for _ in range(5)] == [None] * 5
+    assert asked == [0, 2, 1, 3], "before the last two trials and in all, after the second and the third"
+
+
+def test_a_gain_that_is_just_large_enough_lets_the_search_go_on() -> None:
+    assert not ends([0.25, 0.1, 0.1, 0.5], "gain<0.25 for 3")
+    assert ends([0.25, 0.1, 0.1, 0.4375], "gain<0.25 for 3")
+
+
+def test_a_trial_that_breaks_a_condition_is_no_gain() -> None:
+    early = EarlyEnd(SearchRecord(trials=9, metric="val.accuracy", stop_when="gain<0.1 for 2"))
+    for trial, (score, kept) in enumerate([(0.5, True), (0.9, False), (0.4, True)]):
+        early.end(trial, "completed", Summary(score, None, 1), kept=kept)
+    assert early.reason() is not None

@@ -137,3 +137,25 @@ def test_the_help_of_a_sweep_says_what_its_options_are() -> None:
         assert name in SweepOptions.__annotations__
         # None stands for a number that the search chooses: of trials 24, of seeds 1.
         assert parameters[name].default in (None, default.strip('"'))
+
+
+def test_a_sweep_from_python_warns_like_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sweeping, "_run", lambda plan, *_: plan)
+    monkeypatch.setattr("contrasweep.tuning.planning.resources.available_cores", lambda: 2)
+    values = {"schedule.warmup_epochs": 1.0, "validation.fraction": 0.05}
+    asked = {"epochs": 2, "concurrency": 3, "trials": 9, "sampler": "grid", "space": {"temperature": 0.2}}
+    contrasweep.sweep("infonce", "digits", values=values, results=tmp_path, name="a", **asked)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [one.partition(":")[0] for one in told] == [
+        "the grid has 1 point",
+        "the validation split has 72 images",
+        "a trial makes 20 steps in all",
+        "no trial is stopped early",
+    ]
+    caplog.clear()
+    contrasweep.sweep("infonce", "digits", trials=3, concurrency=3, results=tmp_path, name="b")
+    assert [record.getMessage() for record in caplog.records] == [
+        "3 trials at once ask for 3 cores, and this machine has 2: all take longer than is estimated."
+    ]

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -156,6 +158,9 @@ def test_a_benchmark_keeps_the_network_that_it_is_published_with() -> None:
         (3, 1.0, "asha", False),
         (3, 50.0, "none", False),
         (1, 1.0, "asha", False),
+        (2, 1.0, "curves", True),
+        (3, 1.0, "curves", False),
+        (2, 1.0, "asha+curves", True),
     ],
 )
 def test_early_stopping_that_stops_nothing_is_told(
@@ -163,6 +168,19 @@ def test_early_stopping_that_stops_nothing_is_told(
 ) -> None:
     values = {"schedule.warmup_epochs": warmup}
     plan = plan_sweep("infonce", "digits", epochs=epochs, scheduler=scheduler, values=values)
-    told = late_rung_in_words(plan.rungs, plan.experiment)
+    told = late_rung_in_words(plan.rungs, plan.search.scheduler, plan.experiment)
     assert (told is not None) == is_told
     assert told is None or told.startswith(f"no trial is stopped early: a trial has {epochs} epochs")
+    # The model of curves has no grace period.
+    assert told is None or ("--grace" in told) == (scheduler != "curves")
+    assert [told] * is_told == [one for one in plan.warnings if one.startswith("no trial is stopped")]
+
+
+@pytest.mark.parametrize(("epochs", "fewer"), [("3", True), ("1", False)])
+def test_a_dry_run_promises_fewer_epochs_only_if_trials_can_be_stopped(
+    tmp_path: Path, epochs: str, fewer: bool
+) -> None:
+    asked = ["sweep", "infonce", "--data", "digits", "--epochs", epochs, "--results", str(tmp_path)]
+    told = CliRunner().invoke(app, [*asked, "--dry-run"]).output
+    assert "in all" in told
+    assert ("stops weak trials" in " ".join(told.split())) == fewer

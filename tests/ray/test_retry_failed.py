@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
-from contrasweep.tuning.ray.sweep import _runs_again, resume_sweep, run_sweep
+from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
+from contrasweep.tuning.ray.sweep_end import runs_again
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 
@@ -55,6 +56,6 @@ def test_it_goes_with_a_study_that_is_resumed() -> None:
 def test_trials_that_died_of_damaged_data_need_a_new_study(tmp_path: Path) -> None:
     """A study keeps the fingerprint of its data, so that it refuses the mended files."""
     plan = tiny_plan(tmp_path)
-    told = _runs_again(plan, ": DatasetDamaged: corrupt image: a.png cannot be decoded")
+    told = runs_again(plan, ": DatasetDamaged: corrupt image: a.png cannot be decoded")
     assert f"`contrasweep delete {plan.name} --results {tmp_path}` frees the name" in told
-    assert "--resume --retry-failed` runs them again" in _runs_again(plan, ": ValueError: told")
+    assert "--resume --retry-failed` runs them again" in runs_again(plan, ": ValueError: told")

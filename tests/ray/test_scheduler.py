@@ -166,3 +166,21 @@ def test_a_score_of_minus_infinity_is_stopped() -> None:
     trial = fake_trial(2, "c")
     scheduler.on_trial_add(None, trial)
     assert run(scheduler, trial, {1: float("-inf")}) == ("STOP", 1)
+
+
+def test_a_trial_that_goes_on_counts_once_at_a_rung() -> None:
+    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
+    ended = [PastTrial(number, {"x": 0.5}, "stopped", {1: score}) for number, score in enumerate((0.1, 0.2))]
+    past = [*ended, PastTrial(2, {"x": 0.5}, "running", {1: 0.9})]
+    scheduler = scheduler_of(
+        "asha",
+        SearchStudy(space, sampler="random", epochs=EPOCHS),
+        epochs=EPOCHS,
+        warmup=NO_RAMP,
+        halving=USUAL,
+        past=past,
+    )
+    for number in (2, 3):
+        scheduler.on_trial_add(None, fake_trial(number, f"new-{number}"))
+    # Two thirds of the way from 0.1 to 0.9, by rank, is 0.43; with 0.9 twice it would be 0.9.
+    assert run(scheduler, fake_trial(3, "new-3"), {1: 0.5}) == ("CONTINUE", 1)  # type: ignore[arg-type]

@@ -18,7 +18,13 @@ from contrasweep.tuning.ray.final import _check_end
 from contrasweep.tuning.ray.liveness import stopping_when_silent
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes
-from contrasweep.tuning.store import ResultsStore, open_location, save_study
+from contrasweep.tuning.store import (
+    ResultsStore,
+    WarmStartRecord,
+    WarmTrialRecord,
+    open_location,
+    save_study,
+)
 from contrasweep.tuning.trials.trial import DataCache, Trial, end_from_outside
 
 
@@ -65,6 +71,18 @@ def test_a_trial_whose_worker_died_before_it_began_is_proposed_again(
     (row,) = ResultsStore(tmp_path).trials("small").to_pylist()
     assert (row["trial"], row["status"], row["error"]) == (1, "failed", "its worker died")
     assert searcher.suggest("next")["request"].trial == 2
+
+
+def test_workers_are_not_sent_the_trials_of_earlier_studies(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    earlier = WarmTrialRecord(values=plan.space.defaults(), state="completed", epochs={}, value=(0.5,))
+    warm = plan.with_search(warm_start=WarmStartRecord(studies=("old",), trials=(earlier,)))
+    location, record = open_location(tmp_path, writable=True), warm.record()
+    searcher = StoreSearcher(warm, record, location, [])
+    assert len(searcher.study.optuna_study.trials) == 1
+    sent = searcher.suggest("a")["request"].study
+    assert sent.require_search().warm_start == WarmStartRecord()
+    assert (sent.seeds, sent.columns) == (record.seeds, record.columns)
 
 
 @pytest.mark.parametrize(("tunes", "told"), [([1, 1], [1]), ([2], [0])])
@@ -227,4 +245,5 @@ def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Pat
     assert not past.unfinished
     assert past.epochs == {}, "epoch 1 of one seed alone is no mean"
     StoreSearcher(plan, record, location, [past]).settle([held])
-    assert {row["status"] for row in store.trials("small").to_pylist()} == {"stopped"}
+    ended = {(row["status"], row["rung"]) for row in store.trials("small").to_pylist()}
+    assert ended == {("stopped", 1)}, "as if the driver had lived"

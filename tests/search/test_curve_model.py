@@ -1,10 +1,14 @@
 """The Gaussian process of learning curves: its covariances, slopes and predictions."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
 from contrasweep.tuning.search.curve_model import (
+    MOST_FOR_SETTINGS,
     ROUNDING,
     CurveModel,
     Scores,
@@ -99,3 +103,20 @@ def test_a_trial_that_is_believed_leaves_its_expectation_and_takes_the_doubt() -
     after, less = model.believing(place, np.array([99])).finals(place)
     assert after == pytest.approx(before)
     assert less < 0.8 * doubt
+
+
+def test_the_settings_are_fitted_to_whole_curves_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most trials are stopped early: their scores alone would crowd out what shows how curves end."""
+    share = np.concatenate([np.tile([0.0, 0.5], 90), np.tile([0.0, 0.5, 1.0], 10)])
+    trial = np.concatenate([np.repeat(np.arange(90), 2), np.repeat(np.arange(90, 100), 3)])
+    scores = Scores(np.zeros((210, 1)), share, trial, share)
+    fitted: list[Scores] = []
+
+    def minimize(objective: Any, start: Any, **_: Any) -> Any:
+        fitted.append(objective.keywords["scores"])
+        return SimpleNamespace(x=start)
+
+    monkeypatch.setattr("contrasweep.tuning.search.curve_model.minimize", minimize)
+    fit_settings(scores)
+    assert len(fitted[0]) == MOST_FOR_SETTINGS
+    assert np.count_nonzero(fitted[0].trial >= 90) == 30

@@ -1,60 +1,34 @@
 """Proposing and stopping by the model of learning curves."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState, create_trial
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search import PastTrial, SearchStudy
 from contrasweep.tuning.search.axes import axes_of, draw_codes, strata_of
+from contrasweep.tuning.search.curve_model import CurveModel, fit_settings
 from contrasweep.tuning.search.curve_scores import (
-    FLOOR,
-    MOST_SCORES,
     curves_of,
-    most_telling,
     scores_of,
-    tells,
 )
-from contrasweep.tuning.search.curves import log_expected_improvement
+from contrasweep.tuning.search.curves import (
+    LEADERS,
+    NEAR,
+    CurveSampler,
+    Outlook,
+    log_expected_improvement,
+)
 from contrasweep.tuning.search.decision_epochs import decision_epochs
-
-SPACE_X = {"uniform": [0.0, 1.0], "default": 0.5}
-SPACE = Space.parse(
-    {
-        "x": SPACE_X,
-        "kernel": {"choice": ["rbf", "cosine"], "default": "rbf"},
-        "sigma2": {"log": [1.0, 100.0], "default": 10.0, "when": {"kernel": ["rbf"]}},
-    }
-)
-EPOCHS = 8
-
-
-def level(x: float, epoch: int) -> float:
-    """Curves that rise to 1 - |x - 0.7|."""
-    return (1 - abs(x - 0.7)) * (1 - math.exp(-epoch / 4))
-
-
-def past(number: int, x: float, epochs: int, state: str = "stopped") -> PastTrial:
-    curve = {epoch: level(x, epoch) for epoch in range(1, epochs + 1)}
-    final = level(x, EPOCHS) + 0.1 if state == "completed" else None
-    return PastTrial(number, {"x": x, "kernel": "cosine"}, state, curve, final)  # type: ignore[arg-type]
-
-
-def held(running: float = 0.72, at: int = 2) -> SearchStudy:
-    """A search of nine trials that have ended, three of them whole; number 9 runs."""
-    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
-    places = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.9, 0.8, 0.65]
-    whole = {0.35, 0.55, 0.9}
-    trials = [
-        past(number, x, *((EPOCHS, "completed") if x in whole else (2, "stopped")))
-        for number, x in enumerate(places)
-    ]
-    study.restore([*trials, past(9, running, at, "running")])
-    return study
+from tests.search.curve_studies import EPOCHS, SPACE, SPACE_X, held, level, past
 
 
 @pytest.mark.parametrize(
@@ -114,88 +88,12 @@ def test_proposals_follow_the_starts_of_curves() -> None:
     assert min(abs(float(one["x"]) - 0.7) for one in proposed) < 0.1
 
 
-def test_final_scores_of_another_measure_are_brought_to_the_curves() -> None:
-    study = held()
-    curves = curves_of(study.optuna_study, axes_of(SPACE))
-    scores = scores_of(curves, axes_of(SPACE), EPOCHS)
-    assert scores is not None
-    ends = scores.share == 1.0
-    for number in (3, 5, 6):
-        both = scores.score[ends & (scores.trial == number)]
-        assert len(both) == 2
-        assert both[0] == pytest.approx(both[1])
-
-
-def test_epochs_after_which_all_trials_score_alike_are_left_out() -> None:
-    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
-    study.restore(
-        [
-            PastTrial(n, {"x": n / 10, "kernel": "cosine"}, "stopped", {1: 0.324, 2: 0.324 + n / 20})
-            for n in range(6)
-        ]
-    )
-    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
-    assert scores is not None
-    assert set(scores.share) == {math.log(2) / math.log(EPOCHS)}
-
-
-def test_failed_trials_and_those_that_break_a_condition_count_as_the_worst() -> None:
-    study = held()
-    broken, other = study.ask(), study.ask()
-    study.fail(broken.number)
-    study.complete(other.number, 100.0, {"memory": 1.0})
-    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
-    assert scores is not None
-    for number in (broken.number, other.number):
-        assert FLOOR in scores.score[scores.trial == number]
-
-
 def test_nothing_is_modelled_from_scores_that_are_all_alike_or_too_few() -> None:
     study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
     for _ in range(5):
         study.report(study.ask().number, 1, 0.5)
     assert scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS) is None
     assert study.goes_on(0, 2, 0.5)
-
-
-def test_a_large_search_is_modelled_from_some_of_its_scores() -> None:
-    """The latest trial is asked about: its scores are kept, as are the best trials and some others."""
-    count = MOST_SCORES + 100
-    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
-    study.restore(
-        [past(n, n / count, EPOCHS, "completed") for n in range(count)] + [past(count, 0.7, 2, "running")]
-    )
-    scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
-    assert scores is not None
-    kept = most_telling(scores, asked=count)
-    assert len(kept) == MOST_SCORES
-    assert set(kept.share[kept.trial == count]) == {0.0, math.log(2) / math.log(EPOCHS)}
-    best = {n for n in range(count) if abs(n / count - 0.7) < 0.1}
-    assert best <= set(kept.trial)
-    quarters = np.histogram(kept.trial, bins=4, range=(0, count))[0]
-    assert quarters.min() > MOST_SCORES / 20
-
-
-def test_few_scores_are_all_taken() -> None:
-    scores = scores_of(curves_of(held().optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
-    assert scores is not None
-    assert most_telling(scores) is scores
-
-
-@pytest.mark.parametrize("rung", [2, 3])
-def test_a_trial_that_another_scheduler_stopped_is_modelled_by_its_last_score(rung: int) -> None:
-    # The model looks at epochs 1, 2, 4 and 8, ASHA after 1, 3 and 9.
-    stopped = [
-        PastTrial(number, {"x": number / 10, "kernel": "cosine"}, "stopped", {rung: level(number / 10, rung)})
-        for number in range(6)
-    ]
-    whole = [past(6 + number, x, EPOCHS, "completed") for number, x in enumerate((0.6, 0.7, 0.9))]
-    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, earlier=[*stopped, *whole])
-    axes = axes_of(SPACE)
-    found = scores_of(curves_of(study.optuna_study, axes), axes, EPOCHS)
-    assert found is not None
-    assert set(found.trial.tolist()) == set(range(9))
-    assert set(found.share[found.trial < 6]) == {math.log(rung) / math.log(EPOCHS)}
 
 
 def test_a_negative_seed_decides_too() -> None:
@@ -215,20 +113,6 @@ def test_the_score_at_which_a_trial_is_looked_at_is_modelled() -> None:
     )
     assert decision_epochs(EPOCHS, 2) == (3, 6)
     assert not study.goes_on(6, 3, level(0.02, 3))
-
-
-def test_a_score_that_is_far_off_does_not_hide_the_others() -> None:
-    """A loss that diverged, say: larger is better, so it is very negative."""
-    study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS)
-    far = PastTrial(12, {"x": 0.1, "kernel": "cosine"}, "stopped", {1: -1e9, 2: -1e12})
-    study.restore([*(past(n, n / 12, 2) for n in range(12)), far])
-    curves = curves_of(study.optuna_study, axes_of(SPACE))
-    without, beside = (scores_of(some, axes_of(SPACE), EPOCHS) for some in (curves[:-1], curves))
-    assert without is not None
-    assert beside is not None
-    spread = [np.ptp(one.score[one.score > FLOOR]) for one in (without, beside)]
-    assert spread[1] > spread[0] / 10
-    assert tells(curves, 2, EPOCHS)
 
 
 def test_where_the_model_knows_too_little_the_other_sampler_proposes() -> None:
@@ -316,3 +200,47 @@ def test_others_may_depend_on_whole_numbers_of_a_wide_range(scale: str) -> None:
     codes = draw_codes(axes, strata, 2_000, np.random.default_rng(0))
     assert np.isfinite(codes[:, 1]).mean() == pytest.approx(small, abs=0.03)
     assert small == pytest.approx(3 / 300 if scale == "int" else math.log(7) / math.log(601))
+
+
+def ranked(study: SearchStudy, space: Space, seed: int, startup: int = 0) -> list[Mapping[str, Scalar]]:
+    """What the model proposes for a further trial; nothing where it does not."""
+    sampler = CurveSampler(space, RandomSampler(seed=seed), seed, startup)
+    return list(sampler.ranked(study.optuna_study, create_trial(state=TrialState.RUNNING)))
+
+
+def test_one_trial_in_three_and_the_first_ones_are_proposed_without_the_model() -> None:
+    study = held()
+    modelled = [seed for seed in range(24) if ranked(study, SPACE, seed)]
+    assert 12 <= len(modelled) <= 20
+    assert not ranked(study, SPACE, modelled[0], startup=11), "ten trials have begun"
+    assert ranked(study, SPACE, modelled[0], startup=10)
+
+
+def test_what_has_been_tried_is_not_weighed_again() -> None:
+    space = Space.parse({"x": {"int": [1, 9], "default": 5}})
+    study = SearchStudy(space, sampler="curves", epochs=EPOCHS)
+    study.restore([PastTrial(x, {"x": x + 1}, "stopped", {1: x / 10}) for x in range(6)])
+    modelled = next(found for seed in range(9) if (found := ranked(study, space, seed)))
+    assert {one["x"] for one in modelled} == {7, 8, 9}
+
+
+def test_some_candidates_keep_values_of_the_best_trials() -> None:
+    space = Space.parse({"x": SPACE_X, "y": SPACE_X})
+    study = SearchStudy(space, sampler="curves", epochs=EPOCHS)
+    study.restore([PastTrial(n, {"x": n / 10, "y": 0.03 + n / 10}, "stopped", {1: n / 10}) for n in range(6)])
+    modelled = next(found for seed in range(9) if (found := ranked(study, space, seed)))
+    tried = {n / 10 for n in range(2, 6)}
+    assert sum(one["x"] in tried for one in modelled) > LEADERS * NEAR / 5
+
+
+def test_a_new_trial_promises_less_where_another_one_runs() -> None:
+    axes, rng = axes_of(SPACE), np.random.default_rng(0)
+    curves = curves_of(held().optuna_study, axes)
+    scores = scores_of(curves, axes, EPOCHS)
+    assert scores is not None
+    model, ended = CurveModel(fit_settings(scores), scores), replace(curves[-1], running=False)
+    here = curves[-1].codes[None]
+    beside, alone = (
+        Outlook(SPACE, model, [*curves[:-1], last], rng).promise(here) for last in (curves[-1], ended)
+    )
+    assert beside < alone

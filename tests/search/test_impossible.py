@@ -94,3 +94,13 @@ def test_a_sampler_without_a_model_of_all_keeps_what_it_can_of_its_draws() -> No
 
     means = {name: sum(best(name, seed) for seed in range(6)) / 6 for name in ("tpe", "random")}
     assert means["tpe"] < means["random"] / 2
+
+
+@pytest.mark.parametrize("seed", [4, 8])
+def test_a_possible_configuration_is_repeated_before_an_impossible_one_is_proposed(seed: int) -> None:
+    space = Space.parse({"x": {"choice": [1, 2, 3], "default": 1}})
+    study = SearchStudy(
+        space, sampler="random", seed=seed, first=[{"x": 2}], possible=lambda values: values["x"] != 3
+    )
+    assert [study.ask().values["x"] for _ in range(2)] == [1, 2]
+    assert {study.ask().values["x"] for _ in range(4)} <= {1, 2}

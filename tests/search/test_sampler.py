@@ -5,12 +5,16 @@ import random
 import statistics
 from functools import cache
 
+import optuna
 import pytest
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState, create_trial
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
-from contrasweep.tuning.search.gaussian_process import normal_scores
+from contrasweep.tuning.search.gaussian_process import GaussianProcess, normal_scores
 
 SPACE = Space.parse(
     {
@@ -223,3 +227,26 @@ def test_a_sampler_that_cannot_search_the_space_is_refused() -> None:
 def test_a_space_without_anything_to_search_proposes_its_fixed_values() -> None:
     study = SearchStudy(Space.parse({"weights": "released", "kernel": {"choice": ["rbf"], "default": "rbf"}}))
     assert [study.ask().values for _ in range(2)] == [{"weights": "released", "kernel": "rbf"}] * 2
+
+
+def test_the_gaussian_process_proposes_elsewhere_while_a_trial_runs() -> None:
+    joint: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+    study = optuna.create_study(direction="maximize")
+    for x in (0.0, 0.2, 0.5, 0.9):
+        study.add_trial(create_trial(params={"x": x}, distributions=joint, value=-abs(x - 0.6)))
+
+    def proposed() -> float:
+        process = GaussianProcess(joint, RandomSampler(seed=0), seed=0, startup=0)
+        found = process.sample_relative(study, create_trial(state=TrialState.RUNNING), joint)
+        return float(found["x"])
+
+    first = proposed()
+    study.add_trial(create_trial(state=TrialState.RUNNING, params={"x": first}, distributions=joint))
+    assert abs(proposed() - first) > 0.01
+
+
+def test_a_range_that_the_gaussian_process_cannot_list_is_refused() -> None:
+    wide = {"x": {"int": [1, 10**9], "default": 5}}
+    with pytest.raises(InputError, match="at most 1,000,000 whole numbers, and x of space has 1,000,000,000"):
+        SearchStudy(Space.parse(wide), sampler="gp")
+    SearchStudy(Space.parse({"x": {"int": [1, 10**6], "default": 5}}), sampler="gp")

@@ -11,6 +11,7 @@ from optuna.trial import TrialState
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.search import PastTrial, SearchStudy
+from contrasweep.tuning.search.tpe import random_start
 
 SPACE = Space.parse(
     {
@@ -326,3 +327,19 @@ def test_only_an_empty_study_is_restored() -> None:
     study.ask()
     with pytest.raises(ValueError, match="given a study with 1 trials; allowed: an empty one"):
         study.restore([])
+
+
+def test_the_defaults_run_first_also_after_trials_of_earlier_studies() -> None:
+    earlier = [PastTrial(number, SPACE.defaults(), "completed", value=0.5) for number in range(3)]
+    proposal = SearchStudy(SPACE, earlier=earlier).ask()
+    assert (proposal.number, proposal.values) == (0, SPACE.defaults())
+
+
+def test_a_resumed_trial_that_is_stopped_at_a_value_that_is_not_finite_is_fail() -> None:
+    study = SearchStudy(SPACE)
+    study.restore([PastTrial(0, SPACE.defaults(), "running", {1: 0.5, 2: math.nan})])
+    assert study.prune(0) == TrialState.FAIL
+
+
+def test_a_short_search_draws_fewer_trials_at_random_first() -> None:
+    assert [random_start(trials) for trials in (6, 24, 90)] == [5, 8, 10]

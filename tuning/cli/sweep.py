@@ -61,7 +61,6 @@ from contrasweep.tuning.cli.sweep_report import (
     print_plans,
     report_methods,
     report_sweep,
-    say_what_differs,
     say_what_runs,
 )
 from contrasweep.tuning.cli.temporary import Tmp
@@ -208,7 +207,8 @@ def sweep(
         results=results,
         command=command_line(),
     )
-    say_what_differs(plans, trials, concurrency)
+    for line in (line for plan in plans for line in plan.remarks):
+        remark(f"Warm start: {line}.")
     if dry_run:
         print_plans(plans, json)
     else:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from contrasweep.machine import available_cores
 from contrasweep.names import counted
 from contrasweep.tuning.cli.columns import Row
 from contrasweep.tuning.cli.rendering import print_json, print_rows, remark, say, tell, warn
@@ -30,58 +29,20 @@ MOST_FAILURES = 5
 """How many failed trials are listed; `contrasweep show` lists all."""
 
 
-def say_what_differs(plans: "Sequence[SweepPlan]", trials: int | None, concurrency: int | None) -> None:
-    """Say where a plan differs from what was asked for, and which earlier studies it starts from."""
-    for plan in plans:
-        if trials is not None and plan.search.trials < trials:
-            points = counted(plan.search.trials, "point")
-            warn(f"the grid has {points}: each is one trial, so there are not {trials}.")
-        at_once = plan.resources.concurrency
-        if concurrency is not None and at_once < min(concurrency, plan.search.trials):
-            fit = f"{counted(at_once, 'trial')} of {plan.resources.in_words} at once"
-            warn(f"this machine has room for {fit}, not {concurrency}.")
-        if plan.resources.machine is None and plan.resources.cores > available_cores():
-            shared = f"{plan.resources.cores} cores, and this machine has {available_cores()}"
-            warn(f"{counted(at_once, 'trial')} at once ask for {shared}: all take longer than is estimated.")
-        for line in plan.remarks:
-            remark(f"Warm start: {line}.")
-
-
 def say_what_runs(plans: "Sequence[SweepPlan]") -> None:
-    """Say what a trial consists of, and warn of a small validation split, and of scores of searched views."""
-    from contrasweep.tuning.objectives.prepared import spec_for
+    """Say what a trial consists of, and what may spoil the search; a line that plans share stands once."""
     from contrasweep.tuning.planning.resources import idle_gpu_in_words
-    from contrasweep.tuning.planning.setup import (
-        few_images_in_words,
-        few_steps_in_words,
-        late_rung_in_words,
-        searched_views_in_words,
-        setup_in_words,
-        unreached_in_words,
-    )
-    from contrasweep.tuning.planning.unused import unused_in_words
-    from contrasweep.tuning.training.devices import device_of
 
     told: dict[str, list[str]] = {}
-    warnings: dict[str | None, None] = {}
-    hints: dict[str | None, None] = {}
     for plan in plans:
-        facts, searched = spec_for(plan.experiment, plan.data_root), [one.name for one in plan.space.searched]
-        warnings[few_images_in_words(plan.experiment, facts)] = None
-        warnings[few_steps_in_words(plan.experiment, facts)] = None
-        warnings[late_rung_in_words(plan.rungs, plan.experiment)] = None
-        warnings |= dict.fromkeys(unreached_in_words(plan.experiment))
-        warnings |= dict.fromkeys(unused_in_words(plan.experiment, plan.search.given, facts, searched))
-        warnings[searched_views_in_words((*plan.search.metrics, plan.search.compared_by), plan.space)] = None
-        hints[idle_gpu_in_words(plan.resources, plan.experiment.encoder.name)] = None
-        setup = setup_in_words(plan.experiment, facts, device_of(plan.resources.gpus), searched)
-        told.setdefault(setup, []).append(plan.method)
+        told.setdefault(plan.setup, []).append(plan.method)
     for setup, methods in told.items():
         of_methods = f" of {', '.join(methods)}" if len(told) > 1 else ""
         remark(f"Each trial{of_methods}: {setup}")
-    for hint in filter(None, hints):
+    hints = (idle_gpu_in_words(plan.resources, plan.experiment.encoder.name) for plan in plans)
+    for hint in filter(None, dict.fromkeys(hints)):
         remark(hint)
-    for warning in filter(None, warnings):
+    for warning in dict.fromkeys(line for plan in plans for line in plan.warnings):
         warn(warning)
 
 
@@ -100,11 +61,7 @@ def print_plans(plans: "Sequence[SweepPlan]", as_json: bool) -> None:
             [Row({"trial": row["trial"]}, row["configuration"]) for row in one["first"]],
             footer=f"{counted(plan.resources.concurrency, 'trial')} at once, {plan.resources.in_words}; "
             f"at most {counted(one['epochs_at_most'], 'epoch')} in all{_time_in_words(one)}"
-            + (
-                ""
-                if plan.search.scheduler == "none"
-                else f", fewer as {plan.search.scheduler} stops weak trials"
-            )
+            + (f", fewer as {plan.search.scheduler} stops weak trials" if plan.stops_early else "")
             + (". Later proposals depend on results." if sampler_of(plan.search.sampler).learns else "."),
         )
 

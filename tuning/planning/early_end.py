@@ -65,6 +65,8 @@ class EarlyEnd:
         self._first: float | None = None
         self._trained: dict[int, Summary | None] = {}
         self._reason: Reason | None = None
+        # The progress asks after every epoch, and the answer costs more with every trial.
+        self._changed = False
         self._open, self._failed, self._any_trained = 0, 0, False
         for one in held:
             kept = all_hold(search.keep, one.mean)
@@ -75,6 +77,7 @@ class EarlyEnd:
         """Note that a trial begins: from the first one on, time counts."""
         self._first = self._clock() if self._first is None else self._first
         self._open += 1
+        self._changed = True
 
     def end(self, trial: int, status: str, score: Summary | None, *, kept: bool = True) -> None:
         """Note how a trial ended; a completed one has a final score over its seeds.
@@ -83,6 +86,7 @@ class EarlyEnd:
         values do not go together is "refused": it says nothing of the others.
         """
         self._open -= 1
+        self._changed = True
         if status == "failed":
             self._failed += 1
         elif status in ("completed", "stopped"):
@@ -94,7 +98,10 @@ class EarlyEnd:
 
     def reason(self) -> Reason | None:
         """Return why no further trial begins; None if one may. Once there is a reason, it stays."""
-        self._reason = self._reason or self._time() or self._failing() or self._gain()
+        self._reason = self._reason or self._time()
+        if self._changed:
+            self._changed = False
+            self._reason = self._reason or self._failing() or self._gain()
         return self._reason
 
     def _time(self) -> Reason | None:

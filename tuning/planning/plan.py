@@ -15,14 +15,25 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.schedulers import stops_by_curves, stops_by_rank
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
+from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.resolve import check_experiment, experiment_with, is_possible
 from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources, Resources
+from contrasweep.tuning.planning.setup import (
+    few_images_in_words,
+    few_steps_in_words,
+    late_rung_in_words,
+    searched_views_in_words,
+    setup_in_words,
+    unreached_in_words,
+)
+from contrasweep.tuning.planning.unused import unused_in_words
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
 from contrasweep.tuning.search.decision_epochs import decision_epochs
 from contrasweep.tuning.store import SearchRecord, StudyRecord, StudySchema, WarmStartRecord
+from contrasweep.tuning.training.devices import device_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,6 +105,33 @@ class SweepPlan:
         ranked = self.halving.rungs(epochs, warmup) if stops_by_rank(scheduler) else ()
         modelled = decision_epochs(epochs, warmup) if stops_by_curves(scheduler) else ()
         return tuple(sorted({*ranked, *modelled}))
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether the scheduler may stop a trial before its last epoch."""
+        return any(rung < self.experiment.epochs for rung in self.rungs)
+
+    @property
+    def setup(self) -> str:
+        """What a trial consists of, as one line."""
+        searched = [one.name for one in self.space.searched]
+        facts = spec_for(self.experiment, self.data_root)
+        return setup_in_words(self.experiment, facts, device_of(self.resources.gpus), searched)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may spoil the search: too few images, steps or epochs; settings without effect."""
+        one, search, searched = self.experiment, self.search, [one.name for one in self.space.searched]
+        facts = spec_for(one, self.data_root)
+        told = [
+            few_images_in_words(one, facts),
+            few_steps_in_words(one, facts),
+            late_rung_in_words(self.rungs, search.scheduler, one),
+            *unreached_in_words(one),
+            *unused_in_words(one, search.given, facts, searched),
+            searched_views_in_words((*search.metrics, search.compared_by), self.space),
+        ]
+        return [line for line in told if line is not None]
 
     def with_search(self, **changes: Any) -> "SweepPlan":
         """Return the plan with some fields of its search changed."""

@@ -29,7 +29,7 @@ from contrasweep.tuning.planning.request import (
     usual_scheduler,
 )
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
-from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources
+from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources, shortfalls
 from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 from contrasweep.tuning.planning.setup import scored_images
 from contrasweep.tuning.planning.warm_start import warm_started
@@ -169,14 +169,14 @@ def plan_sweep(
     )
     results = results_folder(results)
     request = check_request(method, dataset, rules, use_preset=use_preset, enqueue=enqueue)
-    for remark in request.remarks:
-        log.warning("%s", remark)
     if name is not None:
         check_new_name(name)
     root = folder_of_data(data_root).absolute()
     experiment = experiment_of_defaults(method, dataset, request, root)
     goals = _goals(rules, METHODS[method], dataset_spec(dataset, root), experiment.probes)
     resources = asked.resources(request.trials)
+    for remark in (*request.remarks, *shortfalls(asked, resources, request.trials)):
+        log.warning("%s", remark)
     _check_trials(request, experiment, goals, resources.workers, root)
     check_available(dataset, root)
     created = datetime.now(UTC)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from contrasweep.names import names_in
+from contrasweep.names import counted, names_in
 from contrasweep.search_spaces import Space, SpaceError
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
@@ -113,7 +113,7 @@ def check_request(
     if own is not None and own.facts is not None:
         conditions(keep, search_metrics(DECLARED_METHODS[method], own.facts, settings.probes))
     planned = _trials(rules.trials, sampler, remaining)
-    remarks += repeats(planned, remaining)
+    remarks += (*cut_to_grid(rules.trials, planned), *repeats(planned, remaining))
     first = whole_configurations(enqueue, remaining)
     check_enqueued(first, planned, exhaustive=DECLARED_SAMPLERS[sampler].exhaustive)
     return Request(given, remaining, planned, sampler, remarks, first)
@@ -250,6 +250,13 @@ def cut_into_levels(space: Space, sampler: str, grid_points: int | None) -> Spac
     if not DECLARED_SAMPLERS[sampler].exhaustive:
         raise InputError(f"grid points go with the sampler grid, given {grid_points} with {sampler}")
     return space.with_levels(grid_points)
+
+
+def cut_to_grid(asked: int | None, planned: int) -> tuple[str, ...]:
+    """Return the remark that a grid has fewer points than trials were asked for; nothing if it has not."""
+    if asked is None or planned >= asked:
+        return ()
+    return (f"the grid has {counted(planned, 'point')}: each is one trial, so there are not {asked}.",)
 
 
 def repeats(trials: int, space: Space) -> tuple[str, ...]:

@@ -215,6 +215,26 @@ def _of_nodes_to_come(asked: Resources, most: int | None) -> Resources:
     return _cut(asked, asked.concurrency, most)
 
 
+def shortfalls(asked: AskedResources, got: Resources, trials: int) -> tuple[str, ...]:
+    """Return where trials run otherwise than asked, a sentence each: fewer at once, or on too few cores.
+
+    Args:
+        asked: what was asked for.
+        got: what the trials get.
+        trials: how many trials there are.
+    """
+    told, at_once = [], got.concurrency
+    if asked.concurrency is not None and at_once < min(asked.concurrency, trials):
+        fit = f"{counted(at_once, 'trial')} of {got.in_words} at once"
+        told.append(f"this machine has room for {fit}, not {asked.concurrency}.")
+    if got.machine is None and got.cores > available_cores():
+        shared = f"{got.cores} cores, and this machine has {available_cores()}"
+        told.append(
+            f"{counted(at_once, 'trial')} at once ask for {shared}: all take longer than is estimated."
+        )
+    return tuple(told)
+
+
 def check_share(gpus: float) -> None:
     """Raise InputError unless so many GPUs can be those of one worker."""
     if not 0 <= gpus <= 1:

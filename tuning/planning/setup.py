@@ -7,6 +7,7 @@ from contrasweep.data import DatasetFacts
 from contrasweep.names import counted
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.experiment import Experiment, ViewSettings
+from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_rank
 from contrasweep.tuning.methods.metrics import OF_VIEWS, VALIDATION
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.weights import weights_in_words
@@ -65,20 +66,22 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
     )
 
 
-def late_rung_in_words(rungs: Sequence[int], experiment: Experiment) -> str | None:
+def late_rung_in_words(rungs: Sequence[int], scheduler: Scheduler, experiment: Experiment) -> str | None:
     """Return a warning of early stopping that comes too late to stop a trial; None where it does not.
 
     Args:
         rungs: the epochs after which trials are compared.
+        scheduler: what compares them.
         experiment: of a trial.
     """
     epochs, warmup = experiment.epochs, experiment.schedule.warmup_epochs
-    if not rungs or min(rungs) < epochs or epochs == 1:
+    if scheduler == "none" or min(rungs, default=epochs) < epochs or epochs == 1:
         return None
+    others = ", fewer schedule.warmup_epochs or --grace" if stops_by_rank(scheduler) else ""
     return (
         f"no trial is stopped early: a trial has {epochs} epochs, and is compared with others only after "
-        f"these, because the learning rate rises for {warmup:g} epochs. More --epochs, fewer "
-        "schedule.warmup_epochs or --grace would help."
+        f"these, because the learning rate rises for {_epochs_in_words(warmup)}. More --epochs"
+        f"{others or ' or fewer schedule.warmup_epochs'} would help."
     )
 
 
@@ -106,10 +109,15 @@ def unreached_in_words(experiment: Experiment) -> list[str]:
         told.append(f"probes.at_epochs has {', '.join(map(str, late))}, and the run {end}.")
     if warmup > epochs and experiment.schedule.name != "cosine-min-ramp":
         told.append(
-            f"the learning rate never reaches optimizer.lr: it rises for {warmup:g} epochs "
+            f"the learning rate never reaches optimizer.lr: it rises for {_epochs_in_words(warmup)} "
             f"(schedule.warmup_epochs), and the run {end}."
         )
     return told
+
+
+def _epochs_in_words(epochs: float) -> str:
+    """Return a number of epochs, of which a part counts, in words."""
+    return f"{epochs:g} epoch{'s' * (epochs != 1)}"
 
 
 def searched_views_in_words(metrics: Collection[str], space: Space) -> str | None:

@@ -1,6 +1,5 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,14 +18,20 @@ from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.liveness import what_is_silent
 from contrasweep.tuning.ray.nodes import Needs, lacking_anywhere
+from contrasweep.tuning.ray.result_reader import ResultReader, final_merits, merits_of_past
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
 from contrasweep.tuning.results.trials import TrialOutcome
-from contrasweep.tuning.results.violations import violations
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal, keeps
-from contrasweep.tuning.statistics import Summary
-from contrasweep.tuning.store import Location, StoreUnavailable, StudyRecord, TrialInfo, end_trial
+from contrasweep.tuning.store import (
+    Location,
+    StoreUnavailable,
+    StudyRecord,
+    TrialInfo,
+    WarmStartRecord,
+    end_trial,
+)
 from contrasweep.tuning.trials.seeds import all_completed, end_all
 from contrasweep.tuning.trials.trial import TrialRequest
 
@@ -73,7 +78,11 @@ class StoreSearcher(Searcher):
         self._crashes = crashes
         self._since = datetime.now(UTC)
         self._plan = plan
+        self._reader = ResultReader(plan.search, record.columns.metrics)
         self._record = record
+        # Workers get no trials of earlier studies: only the search needs them, and they may be a megabyte.
+        lean = record.require_search().model_copy(update={"warm_start": WarmStartRecord()})
+        self._sent = record.model_copy(update={"search": lean})
         self._location = location
         storage, merits = plan.search.storage, [merit_name(metric) for metric in plan.search.metrics]
         self.study = plan.new_study(None if storage is None else partial(Mirror, storage, plan.name, merits))
@@ -88,11 +97,7 @@ class StoreSearcher(Searcher):
         self._earlier_failures: Counter[int] = Counter()
         self._begun = {trial.number: max(trial.epochs, default=0) for trial in past if trial.unfinished}
         self._tracker = self._following(past)
-        ended = {
-            one.number: final_merits(_merits_of(one)) if one.keeps else None
-            for one in past
-            if one.state == "completed"
-        }
+        ended = {one.number: merits_of_past(one) for one in past if one.state == "completed"}
         self._kept = KeptEncoders(location, plan.name, plan.search.keep_weights, ended)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -132,8 +137,9 @@ class StoreSearcher(Searcher):
         """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
         for one in ended:
             if one.open_seeds:
-                request = self._request(Proposal(one.trial, one.values))
-                end_all(request, one.status, error=one.error, since=self._since)
+                request, stopped = self._request(Proposal(one.trial, one.values)), one.status == "stopped"
+                rung = self._rung_of(one.epoch) if stopped else None
+                end_all(request, one.status, error=one.error, rung=rung, since=self._since)
 
     def tidy(self) -> None:
         """Delete encoders that an earlier driver left: it was killed before it could, or kept more."""
@@ -243,9 +249,9 @@ class StoreSearcher(Searcher):
         except StoreUnavailable as problem:
             self.stopped_by = str(problem)
         else:
-            kept = keeps(self._violations(result, status))
-            self._early.end(request.trial, status, self._score(result), kept=kept)
-            merits = final_merits(self._values(result)) if status == "completed" and kept else None
+            kept = keeps(self._reader.violations(result, status))
+            self._early.end(request.trial, status, self._reader.score(result), kept=kept)
+            merits = final_merits(self._reader.merits(result)) if status == "completed" and kept else None
             self._tracker.end(request.trial, status, self._shown(merits))
             # Encoders of a failed trial stay: `--retry-failed` does not train its completed seeds again.
             if status == "completed":
@@ -287,36 +293,17 @@ class StoreSearcher(Searcher):
             self.study.fail(request.trial)
             return "failed", result
         if result.get("finished"):
-            self.study.complete(request.trial, self._values(result), self._violations(result, "completed"))
+            self.study.complete(
+                request.trial, self._reader.merits(result), self._reader.violations(result, "completed")
+            )
             return "completed", result
-        self.study.prune(request.trial, self._violations(result, "stopped"))
-        reached = [rung for rung in self._rungs if rung <= int(result.get("epoch", 0))]
-        rung = max(reached, default=None)
-        return end_all(request, "stopped", rung=rung, since=self._since, **self._reported(result)), result
+        self.study.prune(request.trial, self._reader.violations(result, "stopped"))
+        rung = self._rung_of(int(result.get("epoch", 0)))
+        return end_all(request, "stopped", rung=rung, since=self._since, **self._reader.ended(result)), result
 
-    def _reported(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the epoch of a result, and its metrics unless they are means over several seeds."""
-        given = {metric: _metric(result, metric) for metric in self._record.columns.metrics}
-        return {
-            "epoch": result.get("epoch"),
-            "metrics": given if self._plan.search.seeds == 1 else None,
-        }
-
-    def _values(self, result: Mapping[str, Any]) -> list[float | None]:
-        """Return the merits of the metrics of a result, of which the larger is always better."""
-        given = [(metric, _metric(result, metric)) for metric in self._plan.search.metrics]
-        return [None if value is None else merit(metric, value) for metric, value in given]
-
-    def _violations(self, result: Mapping[str, Any], status: str) -> dict[str, float]:
-        """Return how far a trial with this last result breaks each condition of the search."""
-        reported = self._record.columns.metrics
-        return violations(self._plan.search.keep, status, partial(_metric, result), reported)
-
-    def _score(self, result: Mapping[str, Any]) -> Summary | None:
-        """Return the final score over the trial's seeds; None if the result has none."""
-        metric = self._plan.metric
-        mean, std = _metric(result, metric), result.get(f"std/{metric}")
-        return None if mean is None else Summary(mean, std, self._plan.search.seeds)
+    def _rung_of(self, epoch: int | None) -> int | None:
+        """Return the rung at which a trial was stopped that has trained so many epochs."""
+        return max((rung for rung in self._rungs if rung <= (epoch or 0)), default=None)
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan
@@ -325,7 +312,7 @@ class StoreSearcher(Searcher):
         tracker = SweepTracker(plan.search.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
-                score = self._shown(final_merits(_merits_of(trial)) if trial.keeps else None)
+                score = self._shown(merits_of_past(trial))
                 tracker.restore(trial.number, trial.state, max(trial.epochs, default=0), score)
         return tracker
 
@@ -349,7 +336,7 @@ class StoreSearcher(Searcher):
         plan, values = self._plan, proposal.values
         return TrialRequest(
             location=self._location,
-            study=self._record,
+            study=self._sent,
             trial=proposal.number,
             experiment=plan.experiment_of(values),
             values=values,
@@ -370,19 +357,3 @@ class StoreSearcher(Searcher):
         # Epoch 0 is the untrained encoder, a control that does not depend on the trial's values.
         if epoch > 0:
             self.study.report(request.trial, epoch, float(result["score"]))
-
-
-def _metric(result: Mapping[str, Any], metric: str) -> float | None:
-    """Return a metric of a flattened result of Tune; None if it has none."""
-    value: float | None = result.get(f"metrics/{metric}")
-    return value
-
-
-def _merits_of(trial: PastTrial) -> Sequence[float | None]:
-    return trial.value if isinstance(trial.value, Sequence) else [trial.value]
-
-
-def final_merits(values: Sequence[float | None]) -> list[float] | None:
-    """Return a completed trial's merits, by which trials are ranked; None if any is missing."""
-    found = [value for value in values if value is not None and math.isfinite(value)]
-    return found if found and len(found) == len(values) else None

@@ -10,9 +10,8 @@ from typing import Any, ParamSpec, Unpack
 
 from ray.tune import Callback
 
-from contrasweep.data import DatasetDamaged, check_available
-from contrasweep.tuning.errors import InputError, SweepFailed, SweepStopped
-from contrasweep.tuning.experiment.statuses import counts_in_words
+from contrasweep.data import check_available
+from contrasweep.tuning.errors import InputError, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
@@ -29,22 +28,19 @@ from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
+from contrasweep.tuning.ray.sweep_end import as_begun, merge_rows, result_of
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
     RESUMABLE,
-    compact_command,
-    delete_command,
     results_folder,
     resume_call,
     resume_command,
-    show_command,
 )
-from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
-from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, compact, layout
+from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, layout
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
@@ -119,7 +115,10 @@ def sweep(
         StoreError: the results folder cannot be used, or it has a study of that name.
         SweepFailed: no trial finished.
     """
-    return run_sweep(plan_sweep(method, dataset, **options), progress)
+    plan = plan_sweep(method, dataset, **options)
+    for line in (*(f"warm start: {one}" for one in plan.remarks), *plan.warnings):
+        log.warning("%s", line)
+    return run_sweep(plan, progress)
 
 
 def run_sweep(plan: SweepPlan, progress: OnProgress = None) -> SweepResult:
@@ -211,8 +210,7 @@ def resume_sweep(
     refuse_full_disk()
     results = results_folder(results)
     location = open_location(results, writable=True)
-    store = ResultsStore(location)
-    record = store.study(name)
+    record = ResultsStore(location).study(name)
     refuse_absent_plugins(record, searches_on=True)
     expected = expected or Expected()
     check_count("extend", extend, least=0)
@@ -224,27 +222,41 @@ def resume_sweep(
         keep_weights=keep_weights,
         storage=storage,
     )
-    plan = plan_of(
-        record,
-        str(results),
-        asked,
-        data_root=data_root,
-        extend=extend or trials_wanted_again(record, expected, limited=budget is not None or bool(stop_when)),
-    )
-    refuse_difference(plan, record, expected)
-    check_count(f"trials of study {name}", plan.search.trials)
-    _check_points(plan, extend)
-    check_batches(plan.experiment, plan.space, plan.resources.workers)
-    check_available(plan.dataset, plan.data_root)
-    running = watched_from(running, name, own=plan.search.storage)
-    counted = {"stop_from": plan.search.trials - extend} if extend else {}
-    plan = plan.with_search(**running.given(), **counted)
-    if stop_when is not None:
-        # A stored condition was checked by the version that took it.
-        check_stop_when(plan.search)
+    wanted = trials_wanted_again(record, expected, limited=budget is not None or bool(stop_when))
+    plan = plan_of(record, str(results), asked, data_root=data_root, extend=extend or wanted)
+    _check_again(plan, record, expected, extend)
+    plan = _with_rules(plan, running, extend)
     warn_of_other_code(record, record.require_search().sampler)
     with following(progress) as show:
         return _run(plan, record, location, show, retry_failed)
+
+
+def _check_again(plan: SweepPlan, record: StudyRecord, expected: Expected, extend: int) -> None:
+    """Refuse to go on with a study that is not the expected one, or whose trials could not run here.
+
+    Raises:
+        InputError, DatasetMissing: see `resume_sweep`.
+    """
+    refuse_difference(plan, record, expected)
+    check_count(f"trials of study {plan.name}", plan.search.trials)
+    _check_points(plan, extend)
+    check_batches(plan.experiment, plan.space, plan.resources.workers)
+    check_available(plan.dataset, plan.data_root)
+
+
+def _with_rules(plan: SweepPlan, running: RunningRules, extend: int) -> SweepPlan:
+    """Return the plan of a resumed study with the rules that it is given anew.
+
+    Raises:
+        InputError: a storage holds another study of its name, or the condition to end early means nothing.
+    """
+    running = watched_from(running, plan.name, own=plan.search.storage)
+    counted = {"stop_from": plan.search.trials - extend} if extend else {}
+    plan = plan.with_search(**running.given(), **counted)
+    if running.stop_when is not None:
+        # A stored condition was checked by the version that took it.
+        check_stop_when(plan.search)
+    return plan
 
 
 def _run(
@@ -262,25 +274,9 @@ def _run(
         record = _with_changes(plan, record, location)
         if retry_failed:
             reopen_failed(location, record)
-        # Read here: now no other driver can be at work on the study.
-        tables = ResultsStore(location).tables(plan.name)
-        held = trial_outcomes(tables.trials, record)
-        past = past_trials(held, tables.epochs, record)
         crashes = Path(stack.enter_context(TemporaryDirectory(prefix="contrasweep-crashes-")))
         watch = TrialWatch(plan.search.trial_timeout, crashes)
-        searcher = StoreSearcher(
-            plan,
-            record,
-            location,
-            past,
-            in_charge=heartbeat.in_charge,
-            cause=watch.cause,
-            failures=watch.failures,
-            crashes=crashes,
-            early=EarlyEnd(plan.search, held, spent=time_spent(tables)),
-        )
-        searcher.settle(held)
-        searcher.tidy()
+        searcher, past = _searcher_of(plan, record, location, watch, crashes, heartbeat.in_charge)
         if searcher.has_more:
             if show is not None:
                 show(searcher.progress(STARTING_RAY))
@@ -288,20 +284,40 @@ def _run(
             _tune(plan, searcher, past, callbacks)
         elif show is not None:
             show(searcher.progress("nothing was left to train"))
-        plan = _as_begun(plan, searcher, record, location)
-        try:
-            compact(location, plan.name, by_driver=True)
-        except StoreUnavailable as error:
-            merge = compact_command(plan.name, plan.results)
-            log.warning("The results are whole, but in many files (`%s` merges them): %s", merge, error)
-    counts = searcher.counts
-    if not counts.get("completed"):
-        ended = counts_in_words(counts) or "none ran"
-        why = _why(plan, record, location)
-        mended = f" Once the cause is mended, {_runs_again(plan, why)}." if counts.get("failed") else ""
-        raise SweepFailed(f"no trial of {plan.name} finished ({ended}){why}.{mended}")
-    ended_early = searcher.ends_early
-    return SweepResult(plan, counts, None if ended_early is None else ended_early.why)
+        plan = as_begun(plan, searcher, record, location)
+        merge_rows(plan, location)
+    return result_of(plan, searcher, record, location)
+
+
+def _searcher_of(
+    plan: SweepPlan,
+    record: StudyRecord,
+    location: Location,
+    watch: TrialWatch,
+    crashes: Path,
+    in_charge: Callable[[], bool],
+) -> tuple[StoreSearcher, list[PastTrial]]:
+    """Return the searcher of a study and the trials of its earlier drivers, whose traces are tidied up.
+
+    To be called once this driver is in charge: no other one can then be at work on the study.
+    """
+    tables = ResultsStore(location).tables(plan.name)
+    held = trial_outcomes(tables.trials, record)
+    past = past_trials(held, tables.epochs, record)
+    searcher = StoreSearcher(
+        plan,
+        record,
+        location,
+        past,
+        in_charge=in_charge,
+        cause=watch.cause,
+        failures=watch.failures,
+        crashes=crashes,
+        early=EarlyEnd(plan.search, held, spent=time_spent(tables)),
+    )
+    searcher.settle(held)
+    searcher.tidy()
+    return searcher, past
 
 
 def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
@@ -321,44 +337,6 @@ def _check_points(plan: SweepPlan, extend: int) -> None:
     if left <= 0:
         raise InputError(f"a grid has no further points: all {planned} of study {plan.name} are planned")
     check_count("extend", extend, most=left)
-
-
-def _as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, location: Location) -> SweepPlan:
-    """Return the plan of a sweep that has ended; one that ended early planned what it began."""
-    reason = searcher.ends_early
-    if reason is None:
-        return plan
-    # The store may lack a trial between others, whose driver was killed: the study has room for all of them.
-    trials = searcher.study.numbered
-    left_out = plan.search.trials - trials
-    begun = plan.with_search(trials=trials, not_begun=left_out + plan.search.not_begun)
-    save_study(location, record.model_copy(update={"search": begun.search}), replace=True)
-    log.warning(
-        "No trial began after %d of %d, because %s; %s%s adds the others",
-        plan.search.trials - searcher.not_begun,
-        plan.search.trials,
-        reason.why,
-        f"--extend {left_out}" if left_out else "--resume",
-        reason.beside,
-    )
-    return begun
-
-
-def _why(plan: SweepPlan, record: StudyRecord, location: Location) -> str:
-    """Return what most trials of a failed sweep died of, and the command that shows the errors of all."""
-    outcomes = trial_outcomes(ResultsStore(location).trials(plan.name), record)
-    error = common_error([one.error for one in outcomes])
-    show = f"`{show_command(plan.name, plan.results)}` shows"
-    return f"; {show} why" if error is None else f": {error}. {show} each trial"
-
-
-def _runs_again(plan: SweepPlan, why: str) -> str:
-    """Return what runs the trials of a failed sweep again: with other files of the data, a new study."""
-    if DatasetDamaged.__name__ in why:
-        delete = delete_command(plan.name, plan.results)
-        return f"begin a new study, because the data is then another (`{delete}` frees the name)"
-    again = resume_command([plan.method], plan.name, plan.results)
-    return f"`{again} --retry-failed` runs them again"
 
 
 def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:

@@ -12,12 +12,14 @@ from scipy.stats import norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from contrasweep.search_spaces import Space
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search.failures import with_failures
 from contrasweep.tuning.search.mirror import quiet_optuna
 from contrasweep.tuning.search.sampler import Draw, Sampler, scale_of, standing, varied
 from contrasweep.tuning.search.tpe import random_start, tpe
 
 COPIES = 4
+MOST_NUMBERS = 1_000_000
 _SHARES = tuple((copy + 0.5) / COPIES for copy in range(COPIES))
 _SCORED = (TrialState.COMPLETE, TrialState.PRUNED)
 
@@ -151,4 +153,15 @@ def _start(space: Space, trials: int) -> Draw:
     return lambda seed, number: GaussianProcess(joint, tpe(seed, trials), seed, startup)
 
 
-SAMPLER = Sampler("gp", _start)
+def _check(space: Space, objectives: int) -> None:
+    """Refuse ranges that Optuna's process, which lists all whole numbers of a range, has no memory for."""
+    for parameter in space.searched:
+        size = parameter.size()
+        if size is not None and size > MOST_NUMBERS:
+            raise InputError(
+                f"the sampler gp takes ranges of at most {MOST_NUMBERS:,} whole numbers, and "
+                f"{parameter.name} of {space.origin} has {size:,}; curves and tpe take any range"
+            )
+
+
+SAMPLER = Sampler("gp", _start, _check)
