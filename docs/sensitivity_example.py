@@ -84,7 +84,8 @@ def _head(one: StudySensitivity, record: StudyRecord) -> Iterator[str]:
     yield f"# {record.method} on {record.dataset}: a worked example of a sensitivity page"
     yield (
         "This page shows the sensitivity analysis of a real search; [sensitivity](sensitivity.md) explains "
-        "each analysis. `python -m docs.sensitivity_example` renders it from the rows in `sensitivity/`. "
+        "each analysis, and [another page](sensitivity-interpretation.md) has our conclusions. `python "
+        "-m docs.sensitivity_example` renders it from the rows in `sensitivity/`. "
         "These commands ran the sweep and write the page:"
     )
     yield f"    {record.command}\n    contrasweep sensitivity {record.name} --results docs/sensitivity"

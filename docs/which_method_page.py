@@ -21,7 +21,7 @@ _HEAD = """# Which method for which data
 This page shows which methods run on your data. A method runs on a dataset if the dataset has everything
 that the method needs. Otherwise the sweep is refused before it starts, and the message lists suitable
 datasets. This page does not show which method is best: for scores, see [does it learn
-anything?](methods.md#does-it-learn-anything)
+anything?](method-measurements.md#does-it-learn-anything)
 
 Your own images ([`image-folder`, `hub-parquet`, `hf`](image-formats.md)) count as images with class labels;
 with [`condition=FILE`](image-conditions.md) they also have a conditioning variable. `contrasweep methods

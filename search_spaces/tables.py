@@ -75,7 +75,7 @@ class Row(Strict):
 
 
 class Claim(Strict):
-    """A statement of the paper and the check that decides it; docs/claims.md defines how checks are written.
+    """A statement of the paper and the check that decides it; docs/checks.md defines how checks are written.
 
     Attributes:
         text: the claim, in our own words.
@@ -103,7 +103,8 @@ class ColumnRun(Strict):
         datasets: candidates; the first one whose files are here is used.
         metric: a test score of a final run, without the prefix `test.`.
         scale: the factor from our unit to the printed unit: 100 where the paper prints per cent.
-        margin: the smallest difference that counts, in printed units; None for the rule in docs/claims.md.
+        margin: the smallest difference that counts, in printed units; None for the rule in
+            docs/verdict-statistics.md.
         control: the score of the untrained encoder; None for the score `metric` of that encoder.
         set: settings of this column alone.
         stands_in: what the column measures in place of the paper's; then nothing is compared with print.

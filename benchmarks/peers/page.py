@@ -1,6 +1,8 @@
-"""Fill the tables of docs/peers.md, and draw its figure, from what `benchmarks.peers --keep` kept.
+"""Fill the tables of the pages on replayed searches, and draw their figure.
 
 python -m benchmarks.peers.page
+
+The results are those that `benchmarks.peers --keep docs/peers.parquet` kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,7 @@ from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.tables.verdict_text import pipes
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGE: Final = DOCS / "peers.md"
+PAGES: Final = tuple(DOCS / f"{name}.md" for name in ("peers", "warm-start-measurements", "recordings"))
 RECORDS: Final = DOCS / "peers.parquet"
 FIGURE: Final = DOCS / "images" / "peers.png"
 CHANCE: Final = ("random, ASHA", "random")
@@ -31,12 +33,14 @@ IN_A_ROW: Final = 2
 
 def main() -> None:
     records = read(RECORDS)
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables(records)), encoding="utf-8")
+    found = tables(records)
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), found), encoding="utf-8")
     draw(records, FIGURE)
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
-    """Return the tables of the page as Markdown, by name."""
+    """Return the tables of all pages as Markdown, by name."""
     plain = [one for one in records if not one.setting.earlier]
     return {
         "half": _scores(plain, 0.5),

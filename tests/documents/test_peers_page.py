@@ -1,11 +1,12 @@
-"""docs/peers.md shows what the kept results say, and its numbers are computed rightly."""
+"""The pages on replayed searches show what the kept results say, and their numbers are computed rightly."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks.filled import filled
-from benchmarks.peers.page import PAGE, RECORDS, share_of_best_peer, tables
+from benchmarks.peers.page import PAGES, RECORDS, share_of_best_peer, tables
 from benchmarks.peers.records import Record, Setting, Surrogate, keep, read
 
 SURROGATE = Surrogate(trials=200, again=40, error=0.05, own_error=0.03, noise=0.04, reachable=0.9)
@@ -23,9 +24,13 @@ def by_search(*records: Record) -> dict[str, Record]:
     return {one.search: one for one in records}
 
 
-def test_the_page_is_what_the_records_say() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == filled(page, tables(read(RECORDS))), "python -m benchmarks.peers.page fills it again"
+def test_the_pages_are_what_the_records_say() -> None:
+    found, shown = tables(read(RECORDS)), []
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert page == filled(page, found), f"python -m benchmarks.peers.page fills {path.name} again"
+        shown += re.findall(r"<!-- filled: (\S+) -->", page)
+    assert sorted(shown) == sorted(found)
 
 
 def test_epochs_are_a_share_of_those_that_the_best_peer_needs() -> None:

@@ -1,6 +1,6 @@
 """Searches that ASHA stopped, with a known truth: what is recovered, and how often something false is said.
 
-`python -m benchmarks.stopped` measures the rates over more studies; docs/sensitivity.md shows them.
+`python -m benchmarks.stopped` measures the rates over more studies; docs/sensitivity-validation.md has them.
 """
 
 from dataclasses import replace

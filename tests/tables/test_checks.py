@@ -309,6 +309,6 @@ def test_a_curve_or_place_that_was_not_measured_is_named() -> None:
 
 
 def test_every_function_is_defined_in_the_docs() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "checks.md").read_text(encoding="utf-8")
     for name in (*FUNCTIONS, *CURVE_FUNCTIONS):
         assert f"`{name}(" in text, name

@@ -24,7 +24,7 @@ from contrasweep.tuning.objectives.two_networks import TwoNetworks
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.resolve import resolve
 
-STORE_PAGE = Path(__file__).parents[2] / "docs" / "store.md"
+COLUMNS_PAGE = Path(__file__).parents[2] / "docs" / "columns.md"
 ALL = pytest.mark.parametrize("name", list(METHODS))
 
 
@@ -48,7 +48,7 @@ def test_every_method_ships_a_space_and_every_space_has_a_method() -> None:
 
 def test_what_the_methods_report_is_documented_under_one_name_each() -> None:
     rows = re.findall(
-        r"^\| (`[a-z_`, ]+`) \| ([a-z0-9`, -]+) \| .+ \|$", STORE_PAGE.read_text(), re.MULTILINE
+        r"^\| (`[a-z_`, ]+`) \| ([a-z0-9`, -]+) \| .+ \|$", COLUMNS_PAGE.read_text(), re.MULTILINE
     )
     documented = {
         (metric, method)

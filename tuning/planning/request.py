@@ -35,7 +35,7 @@ from contrasweep.tuning.planning.spaces import check_names, in_own_type, preset_
 
 DEFAULT_TRIALS = 24
 MANY_AT_ONCE = 4
-"""With more trials at once, the model of curves stops trials too: docs/peers.md, "Both schedulers"."""
+"""With more trials at once, the model of curves stops trials too: docs/default-search.md, "The scheduler"."""
 KEEP = "--keep"
 MOST_OF_DATASET = 40
 """So many characters of a dataset's name stand in the default name of a study."""

@@ -107,8 +107,8 @@ def best_interval(scores: Floats, budgets: Ints) -> tuple[Floats, Floats]:
     """Return the ends of the interval of the expected best of b scores, (budgets,) each.
 
     It covers Student's interval of the jackknife and the percentile interval of the bootstrap. The one is too
-    narrow where many scores are alike at the top, the other where few stand out: docs/sensitivity.md has how
-    often they cover the truth.
+    narrow where many scores are alike at the top, the other where few stand out.
+    docs/sensitivity-validation.md shows how often they cover the truth.
 
     Args:
         scores: n scores, ascending.

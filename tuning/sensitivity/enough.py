@@ -50,7 +50,7 @@ Intervals come from halves, so a half has at least 10."""
 
 IMPORTANCE: Final = 20
 """Trials for PED-ANOVA and for effects. In simulated searches of 24 trials, a parameter behind four fifths of
-the signal was found to matter in 98 % or more (docs/sensitivity.md)."""
+the signal was found to matter in 98 % or more (docs/sensitivity-validation.md)."""
 
 LINK: Final = 6
 """Trials with scores at two rungs, to estimate how the others would have gone on. The noise around the line

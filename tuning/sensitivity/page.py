@@ -109,6 +109,6 @@ def _footer(found: Sensitivity, records: Sequence[StudyRecord], command: str) ->
         )
     return [
         *lines,
-        "Intervals are 95 %. How each figure is computed: docs/sensitivity.md.",
+        "Intervals are 95 %. How each figure is computed: docs/sensitivity-statistics.md.",
         f"Made by: {command}",
     ]

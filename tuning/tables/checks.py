@@ -1,4 +1,4 @@
-"""Checks of claims: a Python expression becomes a typed tree. `docs/claims.md` defines the language.
+"""Checks of claims: a Python expression becomes a typed tree. `docs/checks.md` defines the language.
 
 `row["fair-cclk"].acc > row["infonce"].acc` is parsed by Python's `ast`. A whitelist turns the parsed nodes
 into the tree that `evaluate` runs; no part of a check is executed as Python.

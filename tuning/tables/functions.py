@@ -1,4 +1,4 @@
-"""The operators and functions of checks: what each takes, gives and computes. `docs/claims.md` defines them.
+"""The operators and functions of checks: what each takes, gives and computes. `docs/checks.md` defines them.
 
 A function that gives a truth returns the `Statement` of its comparisons, one that gives a number a `Number`.
 Shapes: B samples of the runs, X places of a curve.

@@ -1,4 +1,4 @@
-"""Judge the claims of a paper on our runs. `docs/claims.md` explains the rule.
+"""Judge the claims of a paper on our runs. `docs/verdict-statistics.md` explains the rule.
 
 A claim is a set of comparisons, each judged on the seeds that all its cells share. It holds if all are
 supported and is contradicted if one is, at an error rate of 5 % each.
