@@ -81,11 +81,11 @@ def write_example() -> None:
 
 def _head(one: StudySensitivity, record: StudyRecord) -> Iterator[str]:
     o = one.observations
-    yield f"# {record.method} on {record.dataset}: a worked example of a sensitivity page"
+    yield f"# A sensitivity page in full: {record.method} on {record.dataset}"
     yield (
         "This page shows the sensitivity analysis of a real search; [sensitivity](sensitivity.md) explains "
-        "each analysis, and [another page](sensitivity-interpretation.md) has our conclusions. `python "
-        "-m docs.sensitivity_example` renders it from the rows in `sensitivity/`. "
+        "each analysis, and [our interpretation](sensitivity-interpretation.md) says what we conclude. "
+        "`python -m docs.sensitivity_example` renders it from the rows in `sensitivity/`. "
         "These commands ran the sweep and write the page:"
     )
     yield f"    {record.command}\n    contrasweep sensitivity {record.name} --results docs/sensitivity"

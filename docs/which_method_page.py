@@ -25,7 +25,9 @@ anything?](method-measurements.md#does-it-learn-anything)
 
 Your own images ([`image-folder`, `hub-parquet`, `hf`](image-formats.md)) count as images with class labels;
 with [`condition=FILE`](image-conditions.md) they also have a conditioning variable. `contrasweep methods
---data DATASET` lists the methods that run on a dataset, also on your own images.
+--data DATASET` lists the methods that run on a dataset, also on your own images. [Terms](terms.md#data)
+explains conditioning variables, bias labels and views; [notes on methods](methods.md) says how we
+implement some of them.
 """
 _BY_NEEDS = """## By what your data has
 
