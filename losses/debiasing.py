@@ -138,10 +138,10 @@ class BiasBal(Loss):
             shapes = f"{tuple(logits.shape)} and {tuple(self.log_prior.shape)}"
             raise ValueError(f"logits must be (B, C) and log_prior (biases, C), got {shapes}")
         biases, classes = self.log_prior.shape
-        require_classes("labels", labels, len(logits), classes)
-        require_classes("bias", bias, len(logits), biases)
-        adjusted = logits + self.log_prior.to(logits.dtype)[bias.long()]
-        return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels.long(), reduction="none"))
+        labels = require_classes("labels", labels, len(logits), classes)
+        bias = require_classes("bias", bias, len(logits), biases)
+        adjusted = logits + self.log_prior.to(logits.dtype)[bias]
+        return LossTerms.all_valid(nn.functional.cross_entropy(adjusted, labels, reduction="none"))
 
 
 @takes_tensors

@@ -31,9 +31,9 @@ class InstanceDiscrimination(Loss):
         _require_features(features)
         if memory.dim() != 2 or memory.shape[1] != features.shape[1]:
             raise ValueError(f"memory must be (N, {features.shape[1]}), got {tuple(memory.shape)}")
-        require_classes("index", index, len(features), len(memory))
+        index = require_classes("index", index, len(features), len(memory))
         scores = (normalised(features) / self.temperature) @ normalised(memory.detach()).T
-        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, index.long()[:, None])[:, 0])
+        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, index[:, None])[:, 0])
 
 
 class FeatureDecorrelation(Loss):

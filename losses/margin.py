@@ -37,8 +37,7 @@ class LargeMarginSoftmax(Loss):
             given = f"{tuple(features.shape)} and {tuple(weight.shape)}"
             raise ValueError(f"features must be (N, D) and weight (C, D), got {given}")
         NON_NEGATIVE.check("lam", lam)
-        require_classes("labels", labels, len(features), len(weight))
-        labels = labels.long()
+        labels = require_classes("labels", labels, len(features), len(weight))
         logits = features @ weight.to(features.dtype).T
         own = labels[:, None]
         plain = logits.gather(1, own)[:, 0]

@@ -33,8 +33,7 @@ def cluster_prototypes(embeddings: Tensor, clusters: Tensor) -> Tensor:
 
     `embeddings` (N, D) are normalised here; `clusters` (N,) are 0 .. K - 1, and no cluster is empty.
     """
-    require_classes("clusters", clusters, len(embeddings), len(embeddings))
-    clusters = clusters.long()
+    clusters = require_classes("clusters", clusters, len(embeddings), len(embeddings))
     sums = embeddings.new_zeros(int(clusters.max()) + 1, embeddings.shape[1])
     sums.index_add_(0, clusters, normalised(embeddings))
     return sums / torch.bincount(clusters)[:, None]
@@ -54,8 +53,7 @@ def cluster_concentrations(
     percentile before scaling.
     """
     POSITIVE.check("temperature", temperature)
-    require_classes("clusters", clusters, len(embeddings), len(prototypes))
-    clusters = clusters.long()
+    clusters = require_classes("clusters", clusters, len(embeddings), len(prototypes))
     distances = (normalised(embeddings) - prototypes[clusters]).norm(dim=1)
     # Equal embeddings leave a rounding error, which would decide phi where every cluster has only such ones.
     distances = distances.masked_fill(distances <= 16 * torch.finfo(distances.dtype).eps, 0)
@@ -89,11 +87,11 @@ class PrototypeNCE(Loss):
         if queries.dim() != 2 or prototypes.dim() != 2 or prototypes.shape[1] != queries.shape[1]:
             shapes = f"{tuple(queries.shape)} and {tuple(prototypes.shape)}"
             raise ValueError(f"queries must be (B, D) and prototypes (K, D), got {shapes}")
-        require_classes("clusters", clusters, len(queries), len(prototypes))
+        clusters = require_classes("clusters", clusters, len(queries), len(prototypes))
         if concentrations.shape != prototypes.shape[:1]:
             given = tuple(concentrations.shape)
             raise ValueError(f"concentrations must have shape ({len(prototypes)},), got {given}")
         require_positive("concentrations", concentrations)
         directions = normalised(prototypes.detach()) / concentrations.detach()[:, None]
         scores = normalised(queries) @ directions.T
-        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters.long()[:, None])[:, 0])
+        return LossTerms.all_valid(logsumexp(scores) - scores.gather(1, clusters[:, None])[:, 0])

@@ -176,14 +176,18 @@ def require_per_image(name: str, values: Tensor, images: int) -> None:
         raise ValueError(f"{name} must have shape ({images},), one value per image, got {given}")
 
 
-def require_classes(name: str, values: Tensor, images: int, classes: int) -> None:
-    """Check that `values` holds a class number in 0..classes-1 per image; the numbers only on a CPU."""
+def require_classes(name: str, values: Tensor, images: int, classes: int) -> Tensor:
+    """Return `values` as int64; they must hold a class number in 0..classes-1 per image.
+
+    The numbers are checked only on a CPU. torch indexes with no other type of integers everywhere.
+    """
     require_per_image(name, values, images)
     if values.is_floating_point():
         raise ValueError(f"{name} must be integers, got {values.dtype}")
     found = extremes(values)
     if found is not None and (found[0] < 0 or found[1] >= classes):
         raise ValueError(f"{name} must lie in 0..{classes - 1}, got {found[0]}..{found[1]}")
+    return values.long()
 
 
 def require_positive(name: str, values: Tensor, *, or_zero: bool = False) -> None:
