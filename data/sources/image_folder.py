@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from contrasweep.data.cache import while_unchanged
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
@@ -36,10 +34,11 @@ from contrasweep.data.sources.listed_images import (
     PathsBelow,
     list_classes,
     list_unlabelled,
+    numbers_in_training,
 )
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.splits import CUT, own_test_rows
-from contrasweep.names import few_quoted, unknown
+from contrasweep.names import few_quoted
 
 NO_LABELS = "none"
 LABELS = ("folders", NO_LABELS)
@@ -139,13 +138,8 @@ def _splits(root: Path, options: Options) -> _Splits:
         kept, cut = own_test_rows(images.labels)
         return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
     own, unseen = _listed(test, options, whole=False)
-    number = {name: label for label, name in enumerate(classes)}
-    other = next((name for name in own if name not in number), None)
-    if other is not None:
-        what = f"class of {IMAGE_FOLDER.full_name(options)} in its test split"
-        raise DatasetDamaged(unknown(what, other, classes))
     if own:
-        numbers = torch.tensor([number[name] for name in own])
+        numbers = numbers_in_training(own, classes, IMAGE_FOLDER.full_name(options))
         unseen = replace(unseen, labels=numbers[unseen.labels])
     return _Splits(classes, images, None, unseen)
 

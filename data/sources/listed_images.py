@@ -15,8 +15,9 @@ from contrasweep.data.facts import DatasetSpec
 from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.listing import names_below
 from contrasweep.data.options import DatasetOption, Options, spelled_name
-from contrasweep.data.root import Archive
+from contrasweep.data.root import Archive, DatasetDamaged
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.names import unknown
 
 SIZE = "shorter side in pixels, then the centre is cut out"
 
@@ -128,6 +129,19 @@ def list_classes(place: Path, classes: Sequence[str], endings: tuple[str, ...]) 
     names = tuple(f"{name}/{file}" for name, files in zip(classes, found, strict=True) for file in files)
     counts = torch.tensor([len(files) for files in found], dtype=torch.int64)
     return ListedImages(PathsBelow(place, names), torch.arange(len(counts)).repeat_interleave(counts))
+
+
+def numbers_in_training(classes: Sequence[str], train: Sequence[str], dataset: str) -> Tensor:
+    """Return the numbers, int64, that the training split gives to the classes of a test split.
+
+    Raises:
+        DatasetDamaged: the training split of `dataset` lacks one of them.
+    """
+    numbers = {name: number for number, name in enumerate(train)}
+    other = next((name for name in classes if name not in numbers), None)
+    if other is not None:
+        raise DatasetDamaged(unknown(f"class of {dataset} in its test split", other, train))
+    return torch.tensor([numbers[name] for name in classes], dtype=torch.int64)
 
 
 def list_unlabelled(place: Path, endings: tuple[str, ...]) -> ListedImages:

@@ -24,11 +24,15 @@ from contrasweep.data.images import UNLABELLED, LabelledImages
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.own_folders import FOLDERS, one_class, where_missing
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
-from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION, SIZE
+from contrasweep.data.sources.listed_images import (
+    COLOUR_OPTION,
+    CORRUPT_OPTION,
+    SIZE,
+    numbers_in_training,
+)
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.splits import CUT, own_test_rows
 from contrasweep.data.tar_members import LABEL_ENDINGS, MOST_LABEL_BYTES, Sample, read_members, samples_in
-from contrasweep.names import unknown
 
 NO_LABELS = "none"
 LABELS = ("auto", NO_LABELS)
@@ -185,10 +189,7 @@ def _numbered_alike(test: _Part, train: _Part, options: Options) -> _Part:
     if bool((test.labels == UNLABELLED).any()):
         row = int((test.labels == UNLABELLED).nonzero()[0])
         raise DatasetDamaged(f"{test.images.name(row)} has no label, but training images have some")
-    if other := next((name for name in test.classes if name not in train.classes), None):
-        what = f"class of {TAR_SHARDS.full_name(options)} in its test split"
-        raise DatasetDamaged(unknown(what, other, train.classes))
-    numbers = torch.tensor([train.classes.index(name) for name in test.classes])
+    numbers = numbers_in_training(test.classes, train.classes, TAR_SHARDS.full_name(options))
     return replace(test, labels=numbers[test.labels], classes=train.classes)
 
 
