@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from contrasweep.data import DatasetFacts, dataset_spec
 from contrasweep.data import data_root as folder_of_data
-from contrasweep.data import dataset_spec
 from contrasweep.names import counted
 from contrasweep.notebook_tables import html_table
 from contrasweep.search_spaces import Space
@@ -25,6 +26,7 @@ from contrasweep.tuning.planning.setup import (
     late_rung_in_words,
     searched_views_in_words,
     setup_in_words,
+    stops_before_end,
     unreached_in_words,
 )
 from contrasweep.tuning.planning.unused import unused_in_words
@@ -109,26 +111,29 @@ class SweepPlan:
     @property
     def stops_early(self) -> bool:
         """Whether the scheduler may stop a trial before its last epoch."""
-        return any(rung < self.experiment.epochs for rung in self.rungs)
+        return stops_before_end(self.rungs, self.experiment.epochs)
+
+    @cached_property
+    def _facts(self) -> DatasetFacts:
+        """The facts of the dataset; to read them, a folder of images is listed."""
+        return spec_for(self.experiment, self.data_root)
 
     @property
     def setup(self) -> str:
         """What a trial consists of, as one line."""
         searched = [one.name for one in self.space.searched]
-        facts = spec_for(self.experiment, self.data_root)
-        return setup_in_words(self.experiment, facts, device_of(self.resources.gpus), searched)
+        return setup_in_words(self.experiment, self._facts, device_of(self.resources.gpus), searched)
 
     @property
     def warnings(self) -> list[str]:
         """What may spoil the search: too few images, steps or epochs; settings without effect."""
         one, search, searched = self.experiment, self.search, [one.name for one in self.space.searched]
-        facts = spec_for(one, self.data_root)
         told = [
-            few_images_in_words(one, facts),
-            few_steps_in_words(one, facts),
+            few_images_in_words(one, self._facts),
+            few_steps_in_words(one, self._facts),
             late_rung_in_words(self.rungs, search.scheduler, one),
             *unreached_in_words(one),
-            *unused_in_words(one, search.given, facts, searched),
+            *unused_in_words(one, search.given, self._facts, searched),
             searched_views_in_words((*search.metrics, search.compared_by), self.space),
         ]
         return [line for line in told if line is not None]

@@ -66,6 +66,11 @@ def few_images_in_words(experiment: Experiment, facts: DatasetFacts) -> str | No
     )
 
 
+def stops_before_end(rungs: Sequence[int], epochs: int) -> bool:
+    """Whether a trial of so many epochs may be stopped after one of these, before its last."""
+    return min(rungs, default=epochs) < epochs
+
+
 def late_rung_in_words(rungs: Sequence[int], scheduler: Scheduler, experiment: Experiment) -> str | None:
     """Return a warning of early stopping that comes too late to stop a trial; None where it does not.
 
@@ -75,7 +80,7 @@ def late_rung_in_words(rungs: Sequence[int], scheduler: Scheduler, experiment: E
         experiment: of a trial.
     """
     epochs, warmup = experiment.epochs, experiment.schedule.warmup_epochs
-    if scheduler == "none" or min(rungs, default=epochs) < epochs or epochs == 1:
+    if scheduler == "none" or stops_before_end(rungs, epochs) or epochs == 1:
         return None
     others = ", fewer schedule.warmup_epochs or --grace" if stops_by_rank(scheduler) else ""
     return (

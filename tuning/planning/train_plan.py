@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from contrasweep.data import check_available
+from contrasweep.data import DatasetFacts, check_available
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
@@ -35,18 +36,22 @@ class TrainPlan:
     data_root: Path | None = None
     given: tuple[str, ...] = ()
 
+    @cached_property
+    def _facts(self) -> DatasetFacts:
+        """The facts of the dataset; to read them, a folder of images is listed."""
+        return spec_for(self.experiment, self.data_root)
+
     @property
     def setup(self) -> str:
         """What the run consists of, as one line."""
-        return setup_in_words(self.experiment, spec_for(self.experiment, self.data_root), self.device)
+        return setup_in_words(self.experiment, self._facts, self.device)
 
     @property
     def warnings(self) -> list[str]:
         """What the run does not reach, does not use or does not tell."""
-        facts = spec_for(self.experiment, self.data_root)
         told = unreached_in_words(self.experiment)
-        told += unused_in_words(self.experiment, self.given, facts)
-        told += large_batch_in_words(self.experiment, facts)
+        told += unused_in_words(self.experiment, self.given, self._facts)
+        told += large_batch_in_words(self.experiment, self._facts)
         if not self.experiment.validation.fraction:
             told.append("validation.fraction is 0: without images that are held out, there are no scores.")
         return told
