@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contrasweep.data import DatasetFacts, check_available, dataset_spec
+from contrasweep.data import DatasetFacts, check_available, dataset_spec, normal_name
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, told_to_user
@@ -169,6 +169,8 @@ def plan_sweep(
     )
     results = results_folder(results)
     request = check_request(method, dataset, rules, use_preset=use_preset, enqueue=enqueue)
+    # Splits are drawn for a dataset's name: its spelling must not decide about them.
+    dataset = normal_name(dataset)
     if name is not None:
         check_new_name(name)
     root = folder_of_data(data_root).absolute()

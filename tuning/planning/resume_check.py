@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from contrasweep.data import dataset_spec
+from contrasweep.data import dataset_spec, normal_name
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Value
@@ -137,8 +137,12 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
 def _stored_and_wanted(plan: SweepPlan, record: StudyRecord, name: str, given: Any) -> tuple[object, object]:
     """Return what is stored of a rule and what is given, both in the words of the store."""
     match name:
-        case "method" | "dataset":
-            return getattr(record, name), given
+        case "method":
+            return record.method, given
+        case "dataset":
+            # Earlier versions kept the name as it was spelled.
+            same = normal_name(record.dataset) == normal_name(given)
+            return record.dataset, record.dataset if same else given
         case "metric":
             return plan.search.metric, _full_names(plan, given)
         case "asha_metric":
