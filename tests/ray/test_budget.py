@@ -15,6 +15,7 @@ from contrasweep.tuning.durations import seconds_in
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.early_end import EarlyEnd
 from contrasweep.tuning.planning.past_trials import past_trials
+from contrasweep.tuning.ray.earlier_drivers import earlier_trials
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.reports.cost import cost_of
@@ -156,10 +157,9 @@ def test_the_time_since_a_kill_does_not_count_when_an_open_seed_is_ended(tmp_pat
     study = _a_day_ago(
         tmp_path, scored(status="stopped", trial=0), scored(status="running", trial=0, seed=1), seeds=2
     )
-    held = trial_outcomes(study.store.trials(STUDY), study.record)
-    assert held[0].open_seeds == (1,)
-    StoreSearcher(study.plan, study.record, study.location, []).settle(held)
-    assert time_spent(study.store.tables(STUDY)) < 60
+    assert trial_outcomes(study.store.trials(STUDY), study.record)[0].open_seeds == (1,)
+    assert earlier_trials(study.plan, study.record, study.location).seconds < 60
+    assert trial_outcomes(study.store.trials(STUDY), study.record)[0].open_seeds == ()
 
 
 def test_the_time_since_a_kill_does_not_count_when_the_new_worker_dies_at_its_start(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A resumed ASHA scheduler decides like one that was never interrupted."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment.schedulers import Scheduler
 from contrasweep.tuning.planning.halving import Halving, check_halving
 from contrasweep.tuning.ray.scheduler import ByCurves, ResumableASHA, scheduler_of
 from contrasweep.tuning.search import PastTrial, SearchStudy
@@ -19,6 +21,13 @@ USUAL = Halving()
 
 def fake_trial(number: int, ray_id: str) -> Any:
     return SimpleNamespace(trial_id=ray_id, config={"request": SimpleNamespace(trial=number)})
+
+
+def a_study(past: Sequence[PastTrial]) -> SearchStudy:
+    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
+    study = SearchStudy(space, sampler="random", epochs=EPOCHS)
+    study.restore(past)
+    return study
 
 
 def run(scheduler: ResumableASHA, trial: Any, scores: dict[int, float]) -> tuple[str, int]:
@@ -114,29 +123,42 @@ def test_interrupted_trial_is_not_judged_again_at_a_rung_it_passed() -> None:
     assert run(scheduler, trial, {3: 0.2}) == ("STOP", 3)
 
 
-@pytest.mark.parametrize(("stored", "stops"), [({0: 0.0, 1: 0.2}, 1), ({0: 0.0, 1: 0.2, 2: 0.3}, None)])
-def test_a_trial_is_stopped_where_the_driver_died_before_it_said_so(
-    stored: dict[int, float], stops: int | None
-) -> None:
-    """Its score at the rung is stored, and nothing after it: it went on only if there is more."""
-    past = [{1: score / 10, 3: score / 10} for score in range(10)]
-    for again in ({1: 0.2, 2: 0.3}, {2: 0.3}):
-        scheduler = ResumableASHA(EPOCHS, NO_RAMP, past, {7: stored}, USUAL)
-        trial = fake_trial(7, "new-id")
-        scheduler.on_trial_add(None, trial)
-        first = min(again)
-        assert run(scheduler, trial, again) == (("STOP", first) if stops else ("CONTINUE", 2))
+@pytest.mark.parametrize("name", ["asha", "curves", "asha+curves"])
+@pytest.mark.parametrize(("last", "score", "stops"), [(1, 0.2, True), (1, 0.95, False), (3, 0.2, True)])
+def test_what_a_dead_driver_would_have_decided(name: Scheduler, last: int, score: float, stops: bool) -> None:
+    """ASHA compares after epochs 1, 3 and 9; here the model looks after 1, 2, 4 and 8 for 0.9 or more."""
+    past = [PastTrial(n, {"x": n / 10}, "stopped", {1: n / 10, 3: n / 10}) for n in range(10)]
+    interrupted = PastTrial(10, {"x": 0.5}, "running", {1: 0.95} | {last: score})
+    study = a_study([*past, interrupted])
+    study.goes_on = lambda number, epoch, value: value >= 0.9  # type: ignore[method-assign]
+    scheduler = scheduler_of(name, study, epochs=EPOCHS, warmup=0.0, halving=USUAL, past=[*past, interrupted])
+    assert scheduler.was_to_stop(interrupted) is (stops and (name, last) != ("curves", 3))
+
+
+def test_without_a_scheduler_no_trial_was_to_stop() -> None:
+    one = PastTrial(0, {"x": 0.5}, "running", {1: 0.0})
+    scheduler = scheduler_of("none", a_study([one]), epochs=EPOCHS, warmup=0.0, halving=USUAL, past=[one])
+    assert not scheduler.was_to_stop(one)
+
+
+def looked_at(known: dict[int, float], reports: Sequence[int]) -> list[int]:
+    """Return the epochs after which the model looks at a trial: its looks are 1, 2 and 4."""
+    study = a_study([PastTrial(0, {"x": 0.5}, "running", known)])
+    asked: list[int] = []
+    study.goes_on = lambda number, epoch, value: not asked.append(epoch)  # type: ignore[method-assign,func-returns-value]
+    scheduler, trial = ByCurves(study, (1, 2, 4)), fake_trial(0, "new-id")
+    for epoch in reports:
+        assert scheduler.on_trial_result(None, trial, {"epoch": epoch, "score": 0.1}) == "CONTINUE"
+        study.report(0, epoch, 0.1)
+    return asked
 
 
 def test_a_trial_is_not_looked_at_again_after_epochs_that_it_passed() -> None:
-    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
-    study = SearchStudy(space, sampler="random", epochs=8)
-    study.restore([PastTrial(0, {"x": 0.5}, "running", {1: 0.1, 2: 0.2, 4: 0.3})])
-    asked: list[int] = []
-    study.goes_on = lambda number, epoch, value: bool(asked.append(epoch))  # type: ignore[method-assign,func-returns-value]
-    scheduler, trial = ByCurves(study, (1, 2, 4)), fake_trial(0, "new-id")
-    decisions = [scheduler.on_trial_result(None, trial, {"epoch": e, "score": 0.1}) for e in (1, 2, 3, 4)]
-    assert (decisions, asked) == (["CONTINUE"] * 3 + ["STOP"], [4])
+    assert looked_at({1: 0.1, 2: 0.2}, [0, 1, 2, 3, 4, 5]) == [4]
+
+
+def test_a_trial_whose_worker_died_with_a_report_is_looked_at_after_the_next() -> None:
+    assert looked_at({1: 0.1}, [3, 4]) == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -145,10 +167,8 @@ def test_a_trial_is_not_looked_at_again_after_epochs_that_it_passed() -> None:
 )
 def test_either_of_two_schedulers_stops_a_trial(score: float, promising: bool, decisions: list[str]) -> None:
     """ASHA compares after epochs 1, 3 and 9, the model after 1, 2, 4 and 8, where ASHA goes on."""
-    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
-    study = SearchStudy(space, sampler="random", epochs=EPOCHS)
     past = [PastTrial(n, {"x": n / 10}, "stopped", {1: n / 10}) for n in range(10)]
-    study.restore(past)
+    study = a_study(past)
     number = study.ask().number
     study.goes_on = lambda number, epoch, value: promising or epoch == 1  # type: ignore[method-assign]
     scheduler = scheduler_of("asha+curves", study, epochs=EPOCHS, warmup=0.0, halving=USUAL, past=past)
@@ -169,17 +189,9 @@ def test_a_score_of_minus_infinity_is_stopped() -> None:
 
 
 def test_a_trial_that_goes_on_counts_once_at_a_rung() -> None:
-    space = Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}})
     ended = [PastTrial(number, {"x": 0.5}, "stopped", {1: score}) for number, score in enumerate((0.1, 0.2))]
     past = [*ended, PastTrial(2, {"x": 0.5}, "running", {1: 0.9})]
-    scheduler = scheduler_of(
-        "asha",
-        SearchStudy(space, sampler="random", epochs=EPOCHS),
-        epochs=EPOCHS,
-        warmup=NO_RAMP,
-        halving=USUAL,
-        past=past,
-    )
+    scheduler = scheduler_of("asha", a_study([]), epochs=EPOCHS, warmup=NO_RAMP, halving=USUAL, past=past)
     for number in (2, 3):
         scheduler.on_trial_add(None, fake_trial(number, f"new-{number}"))
     # Two thirds of the way from 0.1 to 0.9, by rank, is 0.43; with 0.9 twice it would be 0.9.

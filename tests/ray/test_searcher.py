@@ -25,7 +25,7 @@ from contrasweep.tuning.store import (
     open_location,
     save_study,
 )
-from contrasweep.tuning.trials.trial import DataCache, Trial, end_from_outside
+from contrasweep.tuning.trials.trial import DataCache, Trial
 
 
 @pytest.fixture
@@ -224,26 +224,3 @@ def test_rows_of_a_trial_that_the_study_does_not_plan_are_refused(tmp_path: Path
     epochs = plan.record().columns.epochs.empty_table()
     with pytest.raises(InputError, match=f"plans {TRIALS} trials, but the store holds trial {TRIALS}"):
         past_trials([held], epochs, plan.record())
-
-
-def test_seeds_left_open_by_a_killed_driver_end_as_their_trial_did(tmp_path: Path) -> None:
-    plan = small_plan(tmp_path, seeds=2)
-    location, record = open_location(tmp_path, writable=True), plan.record()
-    save_study(location, record)
-    searcher = StoreSearcher(plan, record, location, [])
-    request = searcher.suggest("a")["request"]
-    first, second = request.replicates()
-    ahead = Trial(first, DataCache())
-    Trial(second, DataCache()).advance()
-    assert [ahead.advance().epoch, ahead.advance().epoch] == [0, 1]
-    end_from_outside(first, "stopped", rung=1)
-    store = ResultsStore(tmp_path)
-    tables = store.tables("small")
-    (held,) = trial_outcomes(tables.trials, record)
-    assert (held.status, held.open_seeds) == ("stopped", (second.experiment.seed,))
-    (past,) = past_trials([held], tables.epochs, record)
-    assert not past.unfinished
-    assert past.epochs == {}, "epoch 1 of one seed alone is no mean"
-    StoreSearcher(plan, record, location, [past]).settle([held])
-    ended = {(row["status"], row["rung"]) for row in store.trials("small").to_pylist()}
-    assert ended == {("stopped", 1)}, "as if the driver had lived"

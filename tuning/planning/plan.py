@@ -108,6 +108,10 @@ class SweepPlan:
         modelled = decision_epochs(epochs, warmup) if stops_by_curves(scheduler) else ()
         return tuple(sorted({*ranked, *modelled}))
 
+    def rung_of(self, epoch: int | None) -> int | None:
+        """Return the rung at which a trial was stopped that has trained so many epochs."""
+        return max((rung for rung in self.rungs if rung <= (epoch or 0)), default=None)
+
     @property
     def stops_early(self) -> bool:
         """Whether the scheduler may stop a trial before its last epoch."""

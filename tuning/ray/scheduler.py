@@ -12,7 +12,9 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 
 from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_curves, stops_by_rank
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.ray.internals import NO_CONTROLLER
+from contrasweep.tuning.ray.out_of_memory import alone_if_gpu_was_full
 from contrasweep.tuning.search import PastTrial, SearchStudy
 from contrasweep.tuning.search.decision_epochs import decision_epochs
 
@@ -31,6 +33,10 @@ class InOrder(FIFOScheduler):
         """Pass on that a worker has failed."""
         super().on_trial_error(tune_controller, trial)
         self._again(trial)
+
+    def was_to_stop(self, trial: PastTrial) -> bool:
+        """Return whether a trial, whose driver died, is to stop after its last epoch, which is a rung."""
+        return False
 
 
 class ByCurves(InOrder):
@@ -52,14 +58,21 @@ class ByCurves(InOrder):
         return {}
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
-        """Say whether a trial goes on after an epoch.
+        """Say whether a trial goes on after an epoch, which the study does not know yet.
 
-        A trial that goes on from an older checkpoint reports epochs again: it was looked at after those.
+        A trial that goes on from an older checkpoint reports epochs again: it was looked at after those. One
+        whose worker died may miss an epoch: it is looked at after the next.
         """
         epoch, number = int(result["epoch"]), trial.config["request"].trial
-        if epoch not in self._looks or epoch < max(self._study.trial(number).intermediate_values, default=0):
+        known = max(self._study.trial(number).intermediate_values, default=0)
+        if not any(known < look <= epoch for look in self._looks):
             return self.CONTINUE
         return self.CONTINUE if self._study.goes_on(number, epoch, float(result["score"])) else self.STOP
+
+    def was_to_stop(self, trial: PastTrial) -> bool:
+        """Return whether a new trial promises more than one whose driver died after a look."""
+        last = max(trial.epochs)
+        return last in self._looks and not self._study.goes_on(trial.number, last, trial.epochs[last])
 
 
 class ResumableASHA(AsyncHyperBandScheduler):
@@ -96,25 +109,17 @@ class ResumableASHA(AsyncHyperBandScheduler):
         self._interrupted = interrupted
         self._again = again
         self._curves = curves
-        # By trial: after which epoch it was to stop, where the driver died before it could say so.
-        self._stops: dict[int, int] = {}
         for number, scores in enumerate(past):
-            self._replay(SimpleNamespace(trial_id=f"past-{number}"), scores)
+            self._replay(f"past-{number}", scores)
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Admit a trial. A trial that goes on brings its earlier scores, under its new Ray id."""
         super().on_trial_add(tune_controller, trial)
-        number = trial.config["request"].trial
-        scores = self._interrupted.get(number, {})
-        if self._report(trial, scores) == self.STOP:
-            self._stops[number] = max(scores)
+        self._report(trial, self._interrupted.get(trial.config["request"].trial, {}))
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Say whether a trial goes on after an epoch."""
         decision = super().on_trial_result(tune_controller, trial, result)
-        last = self._stops.get(trial.config["request"].trial)
-        if last is not None and int(result["epoch"]) >= last:
-            return self.STOP
         if decision == self.CONTINUE and self._curves is not None:
             return self._curves.on_trial_result(tune_controller, trial, result)
         return decision
@@ -124,10 +129,22 @@ class ResumableASHA(AsyncHyperBandScheduler):
         super().on_trial_error(tune_controller, trial)
         self._again(trial)
 
-    def _replay(self, stand_in: Any, scores: Mapping[int, float]) -> None:
+    def was_to_stop(self, trial: PastTrial) -> bool:
+        """Return whether a trial whose driver died is to stop after its last epoch, which is a rung.
+
+        Its scores then count twice if it is added, too: ask a scheduler that runs no trials.
+        """
+        if self._replay(f"interrupted-{trial.number}", trial.epochs) == self.STOP:
+            return True
+        return self._curves is not None and self._curves.was_to_stop(trial)
+
+    def _replay(self, name: str, scores: Mapping[int, float]) -> str:
+        """Report the scores of a trial of an earlier driver; return what is decided after the last."""
+        stand_in: Any = SimpleNamespace(trial_id=name)
         super().on_trial_add(NO_CONTROLLER, stand_in)
-        self._report(stand_in, scores)
+        decision = self._report(stand_in, scores)
         super().on_trial_remove(NO_CONTROLLER, stand_in)
+        return decision
 
     def _report(self, trial: Any, scores: Mapping[int, float]) -> str:
         """Report scores; return what is decided after the last of them."""
@@ -172,4 +189,23 @@ def scheduler_of(
         halving=halving,
         again=again,
         curves=curves,
+    )
+
+
+def scheduler_for(plan: SweepPlan, study: SearchStudy, past: Sequence[PastTrial]) -> InOrder | ResumableASHA:
+    """Return the scheduler of a sweep.
+
+    Args:
+        plan: the plan of the sweep.
+        study: its search.
+        past: the trials of earlier drivers.
+    """
+    return scheduler_of(
+        plan.search.scheduler,
+        study,
+        epochs=plan.experiment.epochs,
+        warmup=plan.experiment.schedule.warmup_epochs,
+        halving=plan.halving,
+        past=past,
+        again=alone_if_gpu_was_full(plan.resources),
     )

@@ -1,7 +1,7 @@
 """The link between Ray Tune and our search: propose trials, record how they end in Optuna and the store."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,17 +19,16 @@ from contrasweep.tuning.progress.tracker import SweepTracker
 from contrasweep.tuning.ray.liveness import what_is_silent
 from contrasweep.tuning.ray.nodes import Needs, lacking_anywhere
 from contrasweep.tuning.ray.result_reader import ResultReader, final_merits, merits_of_past
+from contrasweep.tuning.ray.trial_requests import request_of, without_earlier_studies
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.results.best import merit, merit_name
 from contrasweep.tuning.results.encoders import KeptEncoders
-from contrasweep.tuning.results.trials import TrialOutcome
 from contrasweep.tuning.search import Mirror, PastTrial, Proposal, keeps
 from contrasweep.tuning.store import (
     Location,
     StoreUnavailable,
     StudyRecord,
     TrialInfo,
-    WarmStartRecord,
     end_trial,
 )
 from contrasweep.tuning.trials.seeds import all_completed, end_all
@@ -80,15 +79,12 @@ class StoreSearcher(Searcher):
         self._plan = plan
         self._reader = ResultReader(plan.search, record.columns.metrics)
         self._record = record
-        # Workers get no trials of earlier studies: only the search needs them, and they may be a megabyte.
-        lean = record.require_search().model_copy(update={"warm_start": WarmStartRecord()})
-        self._sent = record.model_copy(update={"search": lean})
+        self._sent = without_earlier_studies(record)
         self._location = location
         storage, merits = plan.search.storage, [merit_name(metric) for metric in plan.search.metrics]
         self.study = plan.new_study(None if storage is None else partial(Mirror, storage, plan.name, merits))
         self.study.restore(past)
         self._waiting = [Proposal(trial.number, trial.values) for trial in past if trial.unfinished]
-        self._rungs = plan.rungs
         self._left = plan.search.trials - len(past)
         self._early = early or EarlyEnd(plan.search)
         self._running: dict[str, TrialRequest] = {}
@@ -132,14 +128,6 @@ class StoreSearcher(Searcher):
     def ends_early(self) -> Reason | None:
         """Why planned trials do not begin; None if they may, or if none is left."""
         return self._early.reason() if self._left else None
-
-    def settle(self, ended: Iterable[TrialOutcome]) -> None:
-        """Record the end of seeds that an earlier driver, killed between two seeds, left open."""
-        for one in ended:
-            if one.open_seeds:
-                request, stopped = self._request(Proposal(one.trial, one.values)), one.status == "stopped"
-                rung = self._rung_of(one.epoch) if stopped else None
-                end_all(request, one.status, error=one.error, rung=rung, since=self._since)
 
     def tidy(self) -> None:
         """Delete encoders that an earlier driver left: it was killed before it could, or kept more."""
@@ -298,17 +286,13 @@ class StoreSearcher(Searcher):
             )
             return "completed", result
         self.study.prune(request.trial, self._reader.violations(result, "stopped"))
-        rung = self._rung_of(int(result.get("epoch", 0)))
+        rung = self._plan.rung_of(int(result.get("epoch", 0)))
         return end_all(request, "stopped", rung=rung, since=self._since, **self._reader.ended(result)), result
-
-    def _rung_of(self, epoch: int | None) -> int | None:
-        """Return the rung at which a trial was stopped that has trained so many epochs."""
-        return max((rung for rung in self._rungs if rung <= (epoch or 0)), default=None)
 
     def _following(self, past: Sequence[PastTrial]) -> SweepTracker:
         plan = self._plan
-        share = 1 / plan.search.eta if self._rungs else 1.0
-        forecast = Forecast(plan.experiment.epochs, self._rungs, share, plan.resources.concurrency)
+        share = 1 / plan.search.eta if plan.rungs else 1.0
+        forecast = Forecast(plan.experiment.epochs, plan.rungs, share, plan.resources.concurrency)
         tracker = SweepTracker(plan.search.trials, plan.metric, forecast)
         for trial in past:
             if not trial.unfinished:
@@ -333,21 +317,7 @@ class StoreSearcher(Searcher):
         raise RuntimeError("a sweep is resumed from its results store, not from Ray's files")
 
     def _request(self, proposal: Proposal) -> TrialRequest:
-        plan, values = self._plan, proposal.values
-        return TrialRequest(
-            location=self._location,
-            study=self._sent,
-            trial=proposal.number,
-            experiment=plan.experiment_of(values),
-            values=values,
-            flush_at=frozenset(self._rungs),
-            data_root=plan.data_root,
-            cpus=plan.resources.cpus,
-            seeds=plan.search.seeds,
-            workers=plan.resources.workers,
-            gpus=plan.resources.gpus,
-            keeps_encoder=plan.search.keep_weights > 0,
-        )
+        return request_of(self._plan, self._sent, self._location, proposal)
 
     def _learn(self, request: TrialRequest | None, result: Mapping[str, Any]) -> None:
         if request is None or result.get("error") is not None or "epoch" not in result:

@@ -15,7 +15,6 @@ from contrasweep.tuning.errors import InputError, SweepStopped
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.early_end import EarlyEnd, check_stop_when
 from contrasweep.tuning.planning.options import SweepOptions, checks_arguments
-from contrasweep.tuning.planning.past_trials import past_trials
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import check_batches, plan_sweep, watched_from
 from contrasweep.tuning.planning.plugin_changes import refuse_absent_plugins, warn_of_other_code
@@ -25,6 +24,7 @@ from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.progress.display import OnProgress, following
 from contrasweep.tuning.progress.tracker import STARTING_RAY
 from contrasweep.tuning.ray.cluster import ray_session, refuse_full_disk
+from contrasweep.tuning.ray.earlier_drivers import earlier_trials
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
@@ -38,7 +38,6 @@ from contrasweep.tuning.results.commands import (
     resume_command,
 )
 from contrasweep.tuning.results.selection import rule_of
-from contrasweep.tuning.results.trials import time_spent, trial_outcomes
 from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, layout
 from contrasweep.tuning.store.filesystem import open_location
@@ -296,28 +295,25 @@ def _searcher_of(
     watch: TrialWatch,
     crashes: Path,
     in_charge: Callable[[], bool],
-) -> tuple[StoreSearcher, list[PastTrial]]:
+) -> tuple[StoreSearcher, Sequence[PastTrial]]:
     """Return the searcher of a study and the trials of its earlier drivers, whose traces are tidied up.
 
     To be called once this driver is in charge: no other one can then be at work on the study.
     """
-    tables = ResultsStore(location).tables(plan.name)
-    held = trial_outcomes(tables.trials, record)
-    past = past_trials(held, tables.epochs, record)
+    earlier = earlier_trials(plan, record, location)
     searcher = StoreSearcher(
         plan,
         record,
         location,
-        past,
+        earlier.past,
         in_charge=in_charge,
         cause=watch.cause,
         failures=watch.failures,
         crashes=crashes,
-        early=EarlyEnd(plan.search, held, spent=time_spent(tables)),
+        early=EarlyEnd(plan.search, earlier.outcomes, spent=earlier.seconds),
     )
-    searcher.settle(held)
     searcher.tidy()
-    return searcher, past
+    return searcher, earlier.past
 
 
 def _with_changes(plan: SweepPlan, record: StudyRecord, location: Location) -> StudyRecord:
@@ -339,7 +335,9 @@ def _check_points(plan: SweepPlan, extend: int) -> None:
     check_count("extend", extend, most=left)
 
 
-def _tune(plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], callbacks: list[Callback]) -> None:
+def _tune(
+    plan: SweepPlan, searcher: StoreSearcher, past: Sequence[PastTrial], callbacks: list[Callback]
+) -> None:
     """Run the trials that have not ended."""
     with ray_session(plan.resources, searcher.needs) as scratch:
         tuner_of(plan, searcher, past, scratch, callbacks).fit()

@@ -1,7 +1,7 @@
 """The Tuner of a sweep: a plan in Ray Tune's words."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,28 @@ from ray.tune.stopper import Stopper
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.progress.display import TICK
 from contrasweep.tuning.progress.states import SweepProgress
-from contrasweep.tuning.ray.out_of_memory import alone_if_gpu_was_full
 from contrasweep.tuning.ray.reserved import bundles
-from contrasweep.tuning.ray.scheduler import scheduler_of
+from contrasweep.tuning.ray.scheduler import scheduler_for
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.worker import TrialWorker
-from contrasweep.tuning.search import PastTrial, SearchStudy
+from contrasweep.tuning.search import PastTrial
 
 Show = Callable[[SweepProgress], object]
 
 
 def tuner_of(
-    plan: SweepPlan, searcher: StoreSearcher, past: list[PastTrial], scratch: Path, callbacks: list[Callback]
+    plan: SweepPlan,
+    searcher: StoreSearcher,
+    past: Sequence[PastTrial],
+    scratch: Path,
+    callbacks: list[Callback],
 ) -> tune.Tuner:
     """Return the Tuner that runs what `searcher` proposes; `scratch` is a folder for its files."""
     return tune.Tuner(
         tune.with_resources(TrialWorker, bundles(plan.resources)),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            scheduler=_scheduler(plan, past, searcher.study),
+            scheduler=scheduler_for(plan, searcher.study, past),
             # The searcher proposes a trial again if its worker dies before the trial begins.
             num_samples=plan.search.trials * (1 + plan.search.max_failures),
             max_concurrent_trials=plan.resources.concurrency,
@@ -49,18 +52,6 @@ def tuner_of(
             # After the death of its worker, a trial goes on from its checkpoint.
             failure_config=tune.FailureConfig(max_failures=plan.search.max_failures),
         ),
-    )
-
-
-def _scheduler(plan: SweepPlan, past: list[PastTrial], study: SearchStudy) -> Any:
-    return scheduler_of(
-        plan.search.scheduler,
-        study,
-        epochs=plan.experiment.epochs,
-        warmup=plan.experiment.schedule.warmup_epochs,
-        halving=plan.halving,
-        past=past,
-        again=alone_if_gpu_was_full(plan.resources),
     )
 
 

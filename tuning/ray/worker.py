@@ -11,7 +11,7 @@ from ray import tune
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.ray.worker_group import RankGroup, free_memory
-from contrasweep.tuning.results.best import merit
+from contrasweep.tuning.results.best import compared_merit
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
 from contrasweep.tuning.trials.seeds import new_trial
 from contrasweep.tuning.trials.trial import DataCache, TrialReport, TrialRequest
@@ -111,12 +111,11 @@ def report_of(report: TrialReport, rung_metric: str, lost: str | None = None) ->
     Its `score` is the merit of the rung metric: the larger is the better. `lost` says why the trial can
     report nothing: it ends here, and a resumed sweep goes on with it.
     """
-    # ASHA compares every result. NaN is never below another score, so failures report minus infinity.
-    there = report.error is None and rung_metric in report.metrics
-    score = merit(rung_metric, report.metrics[rung_metric]) if there else float("-inf")
+    # ASHA compares every result, those of failed trials too.
+    score = None if report.error is not None else report.metrics.get(rung_metric)
     return {
         "epoch": report.epoch,
-        "score": score if score == score else float("-inf"),
+        "score": compared_merit(rung_metric, score),
         "metrics": dict(report.metrics),
         "std": dict(report.std),
         "train_seconds": report.train_seconds,

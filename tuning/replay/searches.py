@@ -44,10 +44,10 @@ class OwnSearch:
         return Job(proposal.number, proposal.values)
 
     def report(self, trial: int, epoch: int, score: float) -> Decision:
-        """Tell the sampler, and ask the scheduler."""
-        self._study.report(trial, epoch, score)
+        """Ask the scheduler, and tell the sampler, in the order of Ray Tune."""
         result = {"epoch": epoch, "score": score}
         decision = self._scheduler.on_trial_result(NO_CONTROLLER, ray_trial(trial), result)
+        self._study.report(trial, epoch, score)
         return "go on" if decision == InOrder.CONTINUE else "stop"
 
     def end(self, trial: int, epoch: int, last: float, final: float | None) -> None:

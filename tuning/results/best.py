@@ -5,6 +5,7 @@ scheduler and an analysis compare *merits*, of which the larger is always better
 user reads, have the metrics themselves.
 """
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +18,14 @@ RULE = "{extreme} {metric} at the last epoch among completed trials"
 def merit(metric: str, value: float) -> float:
     """Return the merit of a value of `metric`; given a merit, return the value."""
     return -value if is_minimised(metric) else value
+
+
+def compared_merit(metric: str, value: float | None) -> float:
+    """Return the merit of a running trial as schedulers compare it: minus infinity if it is missing or NaN.
+
+    NaN is never below another score, so ASHA would let the trial go on.
+    """
+    return -math.inf if value is None or math.isnan(value) else merit(metric, value)
 
 
 def merit_name(metric: str) -> str:
