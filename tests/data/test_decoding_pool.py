@@ -15,6 +15,7 @@ from contrasweep.data import StreamedImages, decoding_pool, image_batches, strea
 from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads
 from contrasweep.data.encoded import DecodedImages, FileImages
 from contrasweep.data.root import DatasetDamaged
+from tests.threads import torch_threads
 
 SHAPE = (3, 12, 12)
 SECONDS = 60
@@ -252,11 +253,7 @@ def test_without_processes_threads_decode_with_one_warning(
 
 
 def test_a_thread_that_decodes_computes_on_one_core() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
+    with torch_threads(3):
         with decoding_threads(1) as pool:
             assert pool.submit(torch.get_num_threads).result() == 1
         assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
