@@ -1,6 +1,6 @@
 """Losses against plain transcriptions of the released code, pytorch-metric-learning and lightly.
 
-    python benchmarks/losses.py [--device cpu|cuda] [--rounds 15] [--only TEXT]
+    python -m benchmarks.losses [--device cpu|cuda] [--rounds 15] [--only TEXT]
 
 One thread, forward and backward, D = 128. Every row runs both sides in turn in the same process and prints
 the best time of each, so that a busy machine affects both equally. Peak memory is the additional memory that
@@ -12,7 +12,6 @@ import argparse
 import ctypes
 import importlib.util
 import platform
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-sys.path[0] = str(
-    Path(__file__).parents[1]
-)  # Python puts a script's folder first on its path, and this one has a losses.py
-
-from benchmarks import transcriptions  # noqa: E402
-from contrasweep import losses  # noqa: E402
+from benchmarks import transcriptions
+from benchmarks.process_memory import resident_mib
+from contrasweep import losses
 
 WIDTH, CLASSES, LABELS, LABEL_SHARE = 128, 10, 40, 0.22
 SIZES = (256, 512)
@@ -241,15 +237,9 @@ def peak_memory(loss: Step, views: Tensor) -> float:
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
-    before = resident("VmRSS")
+    before = resident_mib()
     step(loss, views)
-    return (resident("VmHWM") - before) / 1024
-
-
-def resident(field: str) -> int:
-    """Return a memory figure of this process in KiB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(field)).split()[1])
+    return resident_mib("VmHWM") - before
 
 
 def report(row: Row, B: int, views: Tensor, rounds: int) -> None:

@@ -14,8 +14,8 @@ import random
 import time
 from dataclasses import dataclass
 
-from benchmarks.driver_memory import resident_mib
 from benchmarks.fake_training import DATASET, EPOCHS
+from benchmarks.process_memory import resident_mib
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.ray.searcher import StoreSearcher

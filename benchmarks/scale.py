@@ -18,11 +18,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.driver_memory import resident_mib
-from benchmarks.fake_training import DATASET, fake_training
+from benchmarks.fake_training import DATASET, EPOCHS, fake_training
+from benchmarks.process_memory import resident_mib
+from benchmarks.timing import timed
 from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -41,7 +41,6 @@ from contrasweep.tuning.store import (
     save_study,
 )
 
-EPOCHS = 5
 STOPPED = 0.7
 SIZES = (100, 1_000, 3_000)
 ASKED = 10
@@ -52,16 +51,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trials", type=int, default=10_000, help="trials of search and store")
+    parser.add_argument(
+        "--trials", type=int, default=10_000, help="trials of search and store; 0 leaves both out"
+    )
     parser.add_argument(
         "--through-ray", type=int, default=2_000, help="trials of the driver; 0 leaves it out"
     )
     parser.add_argument("--s3", type=int, default=50, help="trials on S3; 0 leaves it out")
     parser.add_argument("--samplers", nargs="+", default=["tpe", "random"])
     options = parser.parse_args()
-    for sampler in options.samplers:
-        search(sampler, options.trials)
     if options.trials:
+        for sampler in options.samplers:
+            search(sampler, options.trials)
         store(options.trials)
     if options.s3:
         on_s3(options.s3)
@@ -208,13 +209,6 @@ def fates(trials: int) -> Iterator[bool]:
     """Return for each trial whether it is stopped."""
     drawn = random.Random(1)
     return (drawn.random() < STOPPED for _ in range(trials))
-
-
-@contextmanager
-def timed(what: str) -> Iterator[None]:
-    cpu, wall = time.process_time(), time.perf_counter()
-    yield
-    print(f"  {what}: {time.process_time() - cpu:.2f} s, by the clock {time.perf_counter() - wall:.2f}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ docs/images/corruptions.png, images of CIFAR-10 under each corruption, and needs
 the pictures of frost. Under each image stand its label and, where there is one, its bias label.
 """
 
-import sys
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,12 +128,16 @@ def draw(lines: list[Strip]) -> Image.Image:
     return sheet
 
 
-def main(which: str = "", folder: str = CIFAR10_LAYOUT.folder) -> None:
+def main() -> None:
     """Draw one of the two sheets."""
-    lines, name = (corruption_strips(folder), "corruptions") if which else (strips(), "contact-sheet")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("sheet", nargs="?", choices=["contact-sheet", "corruptions"], default="contact-sheet")
+    parser.add_argument("folder", nargs="?", default=CIFAR10_LAYOUT.folder, help="of CIFAR-10")
+    given = parser.parse_args()
+    lines = corruption_strips(given.folder) if given.sheet == "corruptions" else strips()
     sheet = draw(list(lines)).quantize(256, dither=Image.Dither.NONE)
-    sheet.save(_IMAGES / f"{name}.png", optimize=True)
+    sheet.save(_IMAGES / f"{given.sheet}.png", optimize=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -2,6 +2,7 @@
 
     python -m benchmarks.peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
         [--searches NAME ...] [--earlier] [--keep FILE]
+    python -m benchmarks.peers --peer-settings
 
 The curves in `benchmarks/recorded` are of random configurations that were never stopped. Contrasweep and its
 peers (`benchmarks.peers.contestants`) come as they are, and get the same epochs. What a configuration scores
@@ -11,7 +12,8 @@ scores jump: a search that models smooth scores has no advantage there.
 `--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
 search of the same method on another dataset (`benchmarks/recorded/earlier`); recordings without one are left
 out. `--keep docs/peers.parquet` keeps what `benchmarks.peers.page` shows. With `--searches`, ranks are among
-those alone, so they are kept in a file of their own.
+those alone, so they are kept in a file of their own. `--peer-settings` compares the peers with themselves
+under other schedulers.
 """
 
 import argparse
@@ -25,7 +27,7 @@ import numpy as np
 import optuna
 from sklearn.ensemble import ExtraTreesRegressor
 
-from benchmarks.peers.contestants import PEERS, Configuration
+from benchmarks.peers.contestants import PEER_SETTINGS, PEERS, Configuration, PeerOf
 from benchmarks.peers.records import OURS, Record, Setting, Surrogate, keep, read
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
@@ -60,16 +62,21 @@ def contestants(at_once: int, first: Sequence[Configuration] = ()) -> Mapping[st
     default, scheduler = settings_of("curves", f"{usual_scheduler('curves', ['score'], at_once)},curves")
     (tpe,), (stopping, plain) = settings_of("tpe", "asha"), settings_of("random", "asha,none")
     own = searches_of((default, tpe, scheduler, stopping, plain), first)
-
-    def peer(name: str, workload: Workload, seed: int) -> Search:
-        return PEERS[name](workload.recording.space, workload.recording.epochs, seed, first=first)
-
     return {
         **dict(zip(OURS, (own[one.name] for one in (default, tpe, scheduler)), strict=True)),
-        **{name: partial(peer, name) for name in PEERS},
+        **begun_peers(PEERS, first),
         "random, ASHA": own[stopping.name],
         "random": own[plain.name],
     }
+
+
+def begun_peers(peers: Mapping[str, PeerOf], first: Sequence[Configuration]) -> Mapping[str, SearchOf]:
+    """Return peers by name, each of which begins with the defaults and with `first`."""
+
+    def peer(of: PeerOf, workload: Workload, seed: int) -> Search:
+        return of(workload.recording.space, workload.recording.epochs, seed, first=first)
+
+    return {name: partial(peer, of) for name, of in peers.items()}
 
 
 def best_elsewhere(recording: str, space: Space) -> list[Configuration]:
@@ -101,6 +108,7 @@ def print_peers(
     *,
     trees: bool,
     earlier: bool,
+    peer_settings: bool,
     kept_in: Path | None,
 ) -> None:
     for name in recordings:
@@ -114,7 +122,8 @@ def print_peers(
         print("| workers | epochs | search | " + " | ".join(f"{share:.0%}" for share in SHARES), end="")
         print(" | mean rank | epochs to the best peer's end |\n|---|---|---|---|---|---|---|---|")
         for at_once in workers:
-            searches = {one: of for one, of in contestants(at_once, first).items() if not only or one in only}
+            everyone = begun_peers(PEER_SETTINGS, first) if peer_settings else contestants(at_once, first)
+            searches = {one: of for one, of in everyone.items() if not only or one in only}
             # With fewer, many workers would share the budget before any trial has trained to its end.
             budget = max(trials, 2 * at_once) * epochs
             found = compare(searches, workload, workers=at_once, budget=budget, seeds=seeds)
@@ -154,19 +163,23 @@ def main() -> None:
     parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
     parser.add_argument("--trees", action="store_true")
     parser.add_argument("--earlier", action="store_true")
+    parser.add_argument("--peer-settings", action="store_true")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error("--seeds takes 2 or more: every mean has an interval")
     if given.keep is not None and given.trees:
         parser.error("--keep keeps searches on the Gaussian process: no --trees")
+    if given.keep is not None and given.peer_settings:
+        parser.error("--keep keeps searches beside ours: no --peer-settings")
     others = {one.search for one in read(given.keep)} if given.keep and given.keep.exists() else set()
     if given.searches and others - set(given.searches):
         parser.error(f"{given.keep} holds other searches; give --keep another file")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     there = [name for name in given.recordings if name in EARLIER or not given.earlier]
     chosen = given.workers, given.trials, given.searches, there
-    print_peers(given.seeds, *chosen, trees=given.trees, earlier=given.earlier, kept_in=given.keep)
+    kinds = {"trees": given.trees, "earlier": given.earlier, "peer_settings": given.peer_settings}
+    print_peers(given.seeds, *chosen, **kinds, kept_in=given.keep)
 
 
 if __name__ == "__main__":

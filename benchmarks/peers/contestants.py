@@ -4,14 +4,15 @@ Every search begins with the defaults of the space, and every scheduler may stop
 Tune is no dependency of ours; without it (`pip install syne-tune xgboost statsmodels`) its rows are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
 import optuna
-from optuna.pruners import HyperbandPruner
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 from ray.tune.schedulers import ASHAScheduler
@@ -94,17 +95,30 @@ class RayTune:
         self._scheduler.on_trial_remove(NO_CONTROLLER, ray_trial(trial))
 
 
-class OptunaAlone:
-    """Optuna with its multivariate TPE, constant liar and Hyperband pruner."""
+def hyperband(epochs: int) -> BasePruner:
+    """Return Optuna's Hyperband, whose first rung is the first epoch."""
+    return HyperbandPruner(min_resource=1, max_resource=epochs)
 
-    def __init__(self, space: Space, epochs: int, seed: int, *, first: Sequence[Configuration] = ()) -> None:
+
+class OptunaAlone:
+    """Optuna with its multivariate TPE and constant liar, and a pruner for trials of so many epochs."""
+
+    def __init__(
+        self,
+        space: Space,
+        epochs: int,
+        seed: int,
+        pruner: Callable[[int], BasePruner] = hyperband,
+        *,
+        first: Sequence[Configuration] = (),
+    ) -> None:
         self._space = space
         self._study = optuna.create_study(
             # Hyperband deals out its brackets by a hash of this name.
             study_name=f"seed-{seed}",
             direction="maximize",
             sampler=TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
-            pruner=HyperbandPruner(min_resource=1, max_resource=epochs),
+            pruner=pruner(epochs),
         )
         for values in begun_with(space, first):
             self._study.enqueue_trial(values)
@@ -199,3 +213,13 @@ PEERS: Mapping[str, PeerOf] = {
     **({"Syne Tune: ASHA with CQR": SyneTune} if find_spec("syne_tune") and find_spec("xgboost") else {}),
 }
 """The searches that users run instead, by the name that tables have."""
+
+PEER_SETTINGS: Mapping[str, PeerOf] = {
+    **{name: of for name, of in PEERS.items() if of in (RayTune, OptunaAlone)},
+    "Ray Tune: one in three goes on": partial(RayTune, halving=Halving(eta=3, grace=1)),
+    "Optuna: TPE, successive halving": partial(
+        OptunaAlone, pruner=lambda epochs: SuccessiveHalvingPruner(min_resource=1)
+    ),
+    "Optuna: TPE, median": partial(OptunaAlone, pruner=lambda epochs: MedianPruner()),
+}
+"""The two searches with other schedulers that a user might give them."""

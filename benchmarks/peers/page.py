@@ -1,10 +1,11 @@
 """Fill the tables of the pages on replayed searches, and draw their figure.
 
-python -m benchmarks.peers.page
+    python -m benchmarks.peers.page
 
 The results are those that `benchmarks.peers --keep docs/peers.parquet` kept.
 """
 
+import argparse
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -32,6 +33,7 @@ IN_A_ROW: Final = 2
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
     records = read(RECORDS)
     found = tables(records)
     for page in PAGES:

@@ -20,6 +20,7 @@ from contrasweep.optimizers import Optimizer
 from contrasweep.tuning.objectives.batches import ImageFeed
 from contrasweep.tuning.objectives.objective import Objective
 from tests.architecture.imports import files, importing
+from tests.threads import torch_threads
 
 ROOT = Path(__file__).parents[2]
 
@@ -264,17 +265,14 @@ def test_a_value_that_a_step_reads_is_counted(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_packed_training_takes_part_in_its_rounds_alone(tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
     for count in (1, 2, 4):
         (tmp_path / f"go-{count}").touch()
     rounds = packed.Rounds(1, tmp_path, (1, 2, 4), 0.0, "cpu")
-    try:
+    with torch_threads():
         for _ in range(packed.WARM_UP + 1):
             rounds()
         with pytest.raises(packed.Enough):
             rounds()
-    finally:
-        torch.set_num_threads(threads)
     assert list(tmp_path.glob("unfinished-*")) == []
     assert sorted(file.name for file in tmp_path.glob("done-*")) == ["done-2-1", "done-4-1"]
     assert json.loads((tmp_path / "done-2-1").read_text())["steps"] == 1

@@ -5,21 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.best_config import best_yaml
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.results.selection import SelectedTrial
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def says(result: Result, *parts: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.cli.sweep_report import report_sweep
@@ -27,13 +27,6 @@ from tests.studies import Run as WrittenRun
 
 Run = Callable[..., Result]
 UNTRAINED = 0.5
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def write_study(

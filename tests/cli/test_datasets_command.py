@@ -8,21 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from contrasweep.data import DATASETS, TransductiveSpec, dataset_spec
-from contrasweep.tuning.cli import app
 
 Run = Callable[..., Result]
 TREE = "image-folder:path=tree,size=4"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "nowhere"))
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

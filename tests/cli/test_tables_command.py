@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import contrasweep.tuning.planning.resources as resources
 import contrasweep.tuning.ray.final as final
 from contrasweep.search_spaces.tables import load_table
-from contrasweep.tuning.cli import app
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.plan import plan_table
@@ -24,14 +23,6 @@ from tests.tables.stored import score, store_runs
 Run = Callable[..., Result]
 SAVED = Path(__file__).parents[2] / "docs" / "reproduction" / "results"
 QUICK = plan_table(load_table("cclk-t3"), scale="quick")
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("CONTRASWEEP_DATA", str(tmp_path / "no-data"))
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_tables_lists_all_with_what_they_need(run: Run) -> None:

@@ -15,6 +15,7 @@ from contrasweep.data import StreamedImages, decoding_pool, image_batches, strea
 from contrasweep.data.decoding_pool import DecodingProcesses, decoding_threads
 from contrasweep.data.encoded import DecodedImages, FileImages
 from contrasweep.data.root import DatasetDamaged
+from tests.threads import torch_threads
 
 SHAPE = (3, 12, 12)
 SECONDS = 60
@@ -140,9 +141,10 @@ def test_the_batches_of_processes_are_those_of_threads(
     monkeypatch.setattr(streaming, "decodes_in_processes", lambda device, size: size == 40 * 3 * 12 * 12)
     monkeypatch.setattr(streaming, "shared_processes", lambda: processes)
     monkeypatch.setattr(DecodedImages, "decode", Mock(side_effect=AssertionError("decoded in a thread")))
-    for _ in range(2):
-        found = list(image_batches(StreamedImages(source), batches))
-        assert all(torch.equal(one, other) for one, other in zip(found, usual, strict=True))
+    with torch_threads(1):  # With two, which an earlier test may have left, two processes start.
+        for _ in range(2):
+            found = list(image_batches(StreamedImages(source), batches))
+            assert all(torch.equal(one, other) for one, other in zip(found, usual, strict=True))
     assert len(processes._running) == 1
 
 
@@ -252,11 +254,7 @@ def test_without_processes_threads_decode_with_one_warning(
 
 
 def test_a_thread_that_decodes_computes_on_one_core() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
+    with torch_threads(3):
         with decoding_threads(1) as pool:
             assert pool.submit(torch.get_num_threads).result() == 1
         assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from ray.cluster_utils import Cluster
 from studies import small_plan
 from typer.testing import CliRunner
@@ -27,6 +26,7 @@ from contrasweep.tuning.ray.sweep import run_sweep, telling_how_to_go_on
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.training.checkpoint import checkpoint_epoch
 from contrasweep.tuning.training.pretrain import pretrain
+from tests.threads import torch_threads
 
 TWO_NODES = Machine((4, 2), (1.0, 0.0), "head:6379")
 
@@ -191,12 +191,8 @@ def test_trials_of_nodes_that_die_go_on_elsewhere_each_exactly_once(
     assert resumed, "one went on from its checkpoint, and not from the beginning"
     values = {k.removeprefix("hp."): v for k, v in rows[resumed[0]].items() if k.startswith("hp.")}
     experiment = plan.experiment_of({name: value for name, value in values.items() if value is not None})
-    threads = torch.get_num_threads()
-    torch.set_num_threads(plan.resources.cpus)  # as the trial had: sums of floats depend on it
-    try:
+    with torch_threads(plan.resources.cpus):  # as the trial had
         *_, last = pretrain(experiment)
-    finally:
-        torch.set_num_threads(threads)
     for name, value in last.metrics.items():
         assert rows[resumed[0]][f"metric.{name}"] == pytest.approx(value, rel=1e-4)
     assert not list(results.glob("checkpoints/small/*.pt"))

@@ -20,6 +20,7 @@ from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.store import Location, ResultsStore, open_location
 from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
+from tests.threads import torch_threads
 
 
 @pytest.fixture
@@ -91,10 +92,8 @@ def test_a_seed_that_completed_keeps_its_encoder_until_the_failed_one_is_tried_a
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(2):
+        yield
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -1,6 +1,7 @@
 """Searches that ASHA stopped, with a known truth: what is recovered, and how often something false is said.
 
-`python -m benchmarks.stopped` measures the rates over more studies; docs/sensitivity-validation.md has them.
+`python -m benchmarks.sensitivity_validation` measures the rates over more studies, for
+docs/sensitivity-validation.md.
 """
 
 from dataclasses import replace

@@ -22,6 +22,7 @@ from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import Location, ResultsStore, open_location, save_study
 from contrasweep.tuning.trials.trial import DataCache, TrialRequest
+from tests.threads import torch_threads
 
 # Every setting is written out: a better default elsewhere does not change these tests.
 SMALL = {
@@ -64,10 +65,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
     file = shared / "trained.pt"
     with FileLock(f"{file}.lock"):
         if not file.exists():
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)
-            torch.save(run_all(ONE), file)
-            torch.set_num_threads(threads)
+            with torch_threads(1):
+                torch.save(run_all(ONE), file)
     found: dict[str, Trace] = torch.load(file, weights_only=False)
     return found
 
@@ -75,10 +74,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Let torch add up as `trained` did: with more threads, it adds in another order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        yield
 
 
 @pytest.fixture

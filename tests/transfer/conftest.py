@@ -11,6 +11,7 @@ from contrasweep.tuning.objectives.prepared import prepare_data
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.training.pretrain import pretrain
+from tests.threads import torch_threads
 from tests.transfer.final_encoders import DATASET, FinalRun
 
 SEEDS = (1, 2)
@@ -19,10 +20,8 @@ SEEDS = (1, 2)
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Compute with one thread, as final runs do."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        yield
 
 
 def final_run(folder: Path, name: str, values: Mapping[str, Any], dataset: str = DATASET) -> FinalRun:
@@ -45,12 +44,9 @@ def final_run(folder: Path, name: str, values: Mapping[str, Any], dataset: str =
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinalRun]:
     """Two final runs of one experiment. Their probe is not the default, nor are its settings."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("encoders")
-    found = [final_run(folder, str(seed), {"seed": seed}) for seed in SEEDS]
-    torch.set_num_threads(threads)
-    return found
+    with torch_threads(1):
+        return [final_run(folder, str(seed), {"seed": seed}) for seed in SEEDS]
 
 
 @pytest.fixture(scope="session")

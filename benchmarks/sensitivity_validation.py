@@ -1,6 +1,7 @@
 """How often the sensitivity of searches that ASHA stopped says something true or false; the truth is known.
 
-    python -m benchmarks.stopped [--studies 60] [--trials 24 60 150] [--samplers random tpe curves]
+    python -m benchmarks.sensitivity_validation [--studies 60] [--trials 24 60 150]
+        [--samplers random tpe curves]
 
 The learning curves are those of `tests/sensitivity/learning_curves.py`: five parameters, of which `c`, `d`
 and `kernel` do nothing. A line is a kind of curves, a number of trials and an epoch. It says in how many
