@@ -47,7 +47,9 @@ def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> N
         (tmp_path / name).touch()
     (tmp_path / "best").mkdir()  # a folder is no suggestion
     for given, meant in (("best.yml", "best.yaml"), ("bst.json", "best.json"), ("bst.yaml", "best.yaml")):
-        with pytest.raises(FileRefused, match=rf"{given}: there is no such file\. Did you mean '.*/{meant}'\?"):
+        with pytest.raises(
+            FileRefused, match=rf"{given}: there is no such file\. Did you mean '.*/{meant}'\?"
+        ):
             check_given(tmp_path / given)
     for given in ("other.yaml", "nowhere/best.yaml"):
         with pytest.raises(FileRefused, match=r"there is no such file$"):
