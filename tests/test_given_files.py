@@ -40,17 +40,3 @@ def test_text_is_utf_8(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"ab\xff")
     with pytest.raises(FileRefused, match=r"mine: is not UTF-8 text \(byte 2\)"):
         read_given_text(tmp_path / "mine", 10)
-
-
-def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
-    for name in ("best.json", "best.yaml", "worst.yaml"):
-        (tmp_path / name).touch()
-    (tmp_path / "best").mkdir()  # a folder is no suggestion
-    for given, meant in (("best.yml", "best.yaml"), ("bst.json", "best.json"), ("bst.yaml", "best.yaml")):
-        with pytest.raises(
-            FileRefused, match=rf"{given}: there is no such file\. Did you mean '.*/{meant}'\?"
-        ):
-            check_given(tmp_path / given)
-    for given in ("other.yaml", "nowhere/best.yaml"):
-        with pytest.raises(FileRefused, match=r"there is no such file$"):
-            check_given(tmp_path / given)

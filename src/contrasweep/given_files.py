@@ -5,11 +5,8 @@ A pipe or a device has no end, and a file of many gigabytes is no list of settin
 
 import os
 import stat
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
-
-from contrasweep.names import nearest
 
 FILE: Final = "a file"
 FOLDER: Final = "a folder"
@@ -21,8 +18,6 @@ _KINDS: Final = (
 )
 MIB = 2**20
 _CHUNK = 2**16
-_MOST_BESIDE = 1000
-"""How many entries of a folder are read to suggest one."""
 
 
 class FileRefused(ValueError):
@@ -43,7 +38,7 @@ def check_given(path: str | Path, most: int | None = None) -> None:
     try:
         state = os.stat(path)
     except FileNotFoundError:
-        raise FileRefused(f"{path}: there is no such file{_near(Path(path))}") from None
+        raise FileRefused(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a character that no path has
         raise FileRefused(f"{path}: cannot be read ({_reason(error)})") from None
     if not stat.S_ISREG(state.st_mode):
@@ -89,20 +84,6 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
     while chunks[-1] and (left := most - sum(map(len, chunks))):
         chunks.append(file.read(min(left, _CHUNK)))
     return b"".join(chunks)
-
-
-def _near(path: Path) -> str:
-    """Return `. Did you mean 'x'?` with the file of the same folder that is named most like this one."""
-    try:
-        with os.scandir(path.parent) as entries:
-            beside = [Path(one.name) for one in islice(entries, _MOST_BESIDE) if one.is_file()]
-    except (OSError, ValueError):
-        return ""
-    # By the names without their endings: two files are not alike because both are .yaml. That of the same
-    # ending comes last, and counts.
-    by_stem = {one.stem: one for one in sorted(beside, key=lambda one: (one.suffix == path.suffix, one))}
-    stem = nearest(path.stem, by_stem)
-    return "" if stem is None else f". Did you mean {str(path.parent / by_stem[stem])!r}?"
 
 
 def _too_large(path: str | Path, size: str, most: int) -> FileRefused:
