@@ -225,6 +225,7 @@ def test_best_yaml(
 
 def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
     says(run("run", "best.yaml"), "best.yaml: there is no such file")
+    says(run("run", "best.yaml", "-o", "t.docx"), "-o t.docx: give a file that ends in .tex, .md, .csv")
     (tmp_path / "best.yaml").write_text("{")
     says(run("run", "best.yaml"), "best.yaml: is not valid YAML")
     (tmp_path / "best.yaml").write_text("- 1")
