@@ -170,7 +170,8 @@ def single_scores(rows: Sequence[_Row]) -> list[dict[str, Any]]:
 
     The columns are those of a file of runs for `contrasweep verify`: `row` (the encoder, named as in
     `summarise_runs`), `column` (the score), `seed`, `value`, and `untrained`, the score of the run's
-    untrained encoder (of an untrained encoder: its own) or None.
+    untrained encoder. It is None for untrained encoders themselves: a claim that names them compares with no
+    training anyway, and needs no second test of that.
     """
     return [
         {
@@ -178,7 +179,7 @@ def single_scores(rows: Sequence[_Row]) -> list[dict[str, Any]]:
             "column": score,
             "seed": run["seed"],
             "value": run[prefix + score],
-            "untrained": run.get(_UNTRAINED_METRICS + score),
+            "untrained": run.get(_UNTRAINED_METRICS + score) if prefix == _TESTED else None,
         }
         for name, own, prefix in _groups(rows)
         for score in _scores_behind(prefix, own)
