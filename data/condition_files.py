@@ -8,6 +8,7 @@ images have no condition, because the final scores do not use one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.cache import while_unchanged
-from contrasweep.data.fingerprint import fingerprint_of_file
+from contrasweep.data.condition_table import TABLE, read_condition_table
+from contrasweep.data.fingerprint import Listing, fingerprint_of_file
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given
@@ -37,9 +39,23 @@ CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
 }
 """The option of every family that can have a condition from a file."""
 
+NAMED_CONDITION_OPTIONS: Mapping[str, DatasetOption] = {
+    "condition": replace(
+        CONDITION_OPTIONS["condition"],
+        summary="file with numbers for each training image, as condition: a row for each (.npy, "
+        ".safetensors, .parquet), or a table that names the images (.csv)",
+    )
+}
+"""The same of a family whose images are files, which a table can name."""
+
 
 def condition_facts(
-    dataset: str, root: Path, options: Options, images: int, fingerprint: str = ""
+    dataset: str,
+    root: Path,
+    options: Options,
+    images: int,
+    fingerprint: str = "",
+    files: Listing | None = None,
 ) -> Mapping[str, Any]:
     """Return the fields of `DatasetSpec` that depend on the condition that the options may name.
 
@@ -49,6 +65,7 @@ def condition_facts(
         options: contain the values of `CONDITION_OPTIONS`.
         images: the number of training images before any is left out.
         fingerprint: that of the images and of other given files; that of the condition's file is appended.
+        files: the training images, if they are files that a table can name (`NAMED_CONDITION_OPTIONS`).
 
     Raises:
         DatasetMissing: there is no such file.
@@ -58,7 +75,7 @@ def condition_facts(
     file = _file(root, options)
     if file is None:
         return {"fingerprint": fingerprint}
-    rows, width, fault = _looked_at(file)
+    rows, width, fault = _looked_at(file) if files is None else _looked_up(file, files)
     if rows != images:
         raise DatasetDamaged(
             f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
@@ -73,7 +90,9 @@ def condition_facts(
     }
 
 
-def training_condition(root: Path, options: Options, images: int) -> Tensor | None:
+def training_condition(
+    root: Path, options: Options, images: int, files: Listing | None = None
+) -> Tensor | None:
     """Return the condition that the options name, float32 ``(images, D)``; None if they name none.
 
     The arguments are as in `condition_facts`.
@@ -84,7 +103,14 @@ def training_condition(root: Path, options: Options, images: int) -> Tensor | No
             a value that is not finite.
     """
     file = _file(root, options)
-    return None if file is None else read_condition(file, images)
+    if file is None:
+        return None
+    if files is None or file.suffix != TABLE:
+        return read_condition(file, images)
+    condition = read_condition_table(file, files)
+    if fault := _not_finite(file, condition):
+        raise DatasetDamaged(fault)
+    return condition
 
 
 def read_condition(path: Path, images: int, columns: Sequence[str] = ()) -> Tensor:
@@ -148,10 +174,21 @@ def _looked_at(path: Path) -> tuple[int, int, str]:
     return len(condition), condition.shape[1], _not_finite(path, condition)
 
 
+def _looked_up(path: Path, files: Listing) -> tuple[int, int, str]:
+    """Return what `_looked_at` returns, of a file that may be a table with the names of the images."""
+    if path.suffix != TABLE:
+        return _looked_at(path)
+    condition = read_condition_table(path, files)
+    return len(condition), condition.shape[1], _not_finite(path, condition)
+
+
 def _read(path: Path, columns: Sequence[str]) -> Tensor:
     """Return the contents of a file, `(N, D)`, for any N."""
     if path.suffix not in _READERS:
-        raise DatasetDamaged(f"{path}: a condition is read from {', '.join(_READERS)}")
+        named = (
+            "; only of image-folder, whose images have names, also from .csv" if path.suffix == TABLE else ""
+        )
+        raise DatasetDamaged(f"{path}: a condition is read from {', '.join(_READERS)}{named}")
     try:
         check_given(path)
     except FileRefused as error:

@@ -5,13 +5,16 @@ false or null. There are no dates, no objects and no other tags. An anchor may b
 that a short text stands for a huge one.
 """
 
+import os
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from contrasweep.given_files import MIB, FileRefused, read_given_text
+from contrasweep.names import nearest
 from contrasweep.search_spaces.parameters import WHOLE_NUMBERS, SpaceError
 
 MOST_BYTES = MIB
@@ -20,6 +23,10 @@ MOST_BYTES = MIB
 MOST_VALUES = 50_000
 """The largest number of values (mappings, lists, keys, texts, numbers) in one file, every use of an anchor
 counted."""
+
+_ENDINGS = (".yaml", ".yml")
+_MOST_BESIDE = 1000
+"""How many entries of a folder are read to suggest one in place of a file that is not there."""
 
 DEEPEST = 50
 """How deep mappings and lists may lie in each other."""
@@ -79,7 +86,21 @@ def read_yaml(path: str | Path) -> object:
     try:
         return parse_yaml(read_given_text(path, MOST_BYTES), str(path))
     except FileRefused as error:
-        raise SpaceError(str(error)) from None
+        near = "" if os.path.lexists(path) else _near(Path(path))
+        raise SpaceError(f"{error}{near}") from None
+
+
+def _near(path: Path) -> str:
+    """Return `. Did you mean 'x'?` with the YAML file of the same folder that is named most like this one."""
+    try:
+        with os.scandir(path.parent) as entries:
+            beside = [Path(one.name) for one in islice(entries, _MOST_BESIDE)]
+    except (OSError, ValueError):
+        return ""
+    # By the names without their endings: two files are not alike because both are .yaml.
+    by_stem = {one.stem: one for one in beside if one.suffix in _ENDINGS}
+    stem = nearest(path.stem, by_stem)
+    return "" if stem is None else f". Did you mean {str(path.parent / by_stem[stem])!r}?"
 
 
 def parse_yaml(text: str, origin: str) -> object:

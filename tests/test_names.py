@@ -44,6 +44,8 @@ REGISTERED = {
         ("momentm", ["optimizer.momentum", "moment.size"], "optimizer.momentum"),
         ("small", ["small-images-of-digits-in-colour", "small-images-of-digits"], "small-images-of-digits"),
         ("acc", ["val.accuracy_of_the_classifier"], "val.accuracy_of_the_classifier"),
+        ("acc", ["val.accuracy", "val.auc"], "val.accuracy"),
+        ("ac", ["auc", "accuracy"], "auc"),
         ("name", ["encoder.name", "optimizer.name"], "encoder.name"),
         ("a.b", ["A.B", "a.b.c"], "A.B"),
         ("qqq", ["infonce"], None),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrasweep.data.cache import while_unchanged
-from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
+from contrasweep.data.condition_files import NAMED_CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of
 from contrasweep.data.facts import DatasetSpec
@@ -66,7 +66,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=tuple(found.classes),
-        **condition_facts(name, root, options, len(found.listed), found.fingerprint),
+        **condition_facts(name, root, options, len(found.listed), found.fingerprint, _listing(found.listed)),
     )
 
 
@@ -78,7 +78,9 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
     found = _splits(root, options)
     images = found.test
     if split == "train":
-        whole = replace(found.listed, condition=training_condition(root, options, len(found.listed)))
+        files = _listing(found.listed)
+        condition = training_condition(root, options, len(found.listed), files)
+        whole = replace(found.listed, condition=condition)
         images = whole if found.kept is None else whole.subset(found.kept)
     return images.opened(int(options["size"]), options, channels=_channels(found.listed, options))
 
@@ -220,6 +222,6 @@ IMAGE_FOLDER = DatasetFamily(
         ),
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
-        **CONDITION_OPTIONS,
+        **NAMED_CONDITION_OPTIONS,
     },
 )

@@ -23,6 +23,9 @@ LISTED_BY: Final[Mapping[str, str]] = {
 _ALIKE = 0.5
 """How much of two names must agree, by `difflib`, for one to be suggested for the other."""
 
+_BEGINNING = 3
+"""With so many letters, the beginning of a name stands for it, whatever else is spelled like it."""
+
 
 def names_in(text: str) -> list[str]:
     """Return the names in a list with commas."""
@@ -49,8 +52,10 @@ def nearest(given: str, known: Iterable[str], kind: str = "") -> str | None:
     if dot and word in names and word.startswith(section + dot):
         return word
     forms = {**_by_last_part(names), **_by_spelling(names)}
-    found = [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
-    found += sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)
+    alike = [forms[form] for form in difflib.get_close_matches(typed, forms, n=1, cutoff=_ALIKE)]
+    longer = sorted((name for form, name in forms.items() if form.startswith(typed)), key=len)
+    # `acc` is short for `accuracy`, though `auc` is spelled more like it.
+    found = [*longer, *alike] if len(typed) >= _BEGINNING else [*alike, *longer]
     return found[0] if found else None
 
 

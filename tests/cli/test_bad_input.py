@@ -40,6 +40,7 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--set", "lam"], ["PATH=VALUE", "'lam'"]),
         (["fair-cclk", "--set", "lam=1", "--set", "lam=2"], ["lam", "twice"]),
         (["fair-cclk", "--data", "digits"], ["needs a conditioning variable", "colour-digits"]),
+        (["fair-cclk", "--data", "cifar10"], ["would be one: cifar10:condition=FILE;", "colour-digits"]),
         (["fair-cclk", "--trials", "0"], ["trials must be at least 1, given 0"]),
         (["fair-cclk", "--trials", "many"], ["--trials must be a whole number, given 'many'"]),
         (["fair-cclk", "--trials", "1000001"], ["trials must be at most 1,000,000, given 1,000,001"]),
@@ -216,6 +217,7 @@ def test_best_yaml(
 
 def test_best_yaml_that_is_none(run: Run, tmp_path: Path) -> None:
     says(run("run", "best.yaml"), "best.yaml: there is no such file")
+    says(run("run", "best.yaml", "-o", "t.docx"), "-o t.docx: give a file that ends in .tex, .md, .csv")
     (tmp_path / "best.yaml").write_text("{")
     says(run("run", "best.yaml"), "best.yaml: is not valid YAML")
     (tmp_path / "best.yaml").write_text("- 1")

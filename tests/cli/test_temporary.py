@@ -12,6 +12,7 @@ from contrasweep.data.cache import CacheUnusable
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.cli.temporary import MOST_CHARACTERS, use_folder
+from contrasweep.tuning.errors import InputError
 from tests.fuzz.stores import STUDY, write_studies
 
 
@@ -53,6 +54,12 @@ def test_a_folder_that_cannot_serve_is_refused(name: str, said: str, tmp_path: P
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_refused() -> None:
+    # The permissions of /proc allow it to root.
+    with pytest.raises(InputError, match=r"--tmp /proc/x "):
+        use_folder(Path("/proc/x"))
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EPERM])

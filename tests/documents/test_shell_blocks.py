@@ -19,7 +19,7 @@ from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 AWAY = re.compile(r"Error: dataset '.*' not found|Error: condition=.* is not there")
 OTHERS = {"export", "git", "sbatch", "pip", "ray", "tensorboard", "optuna-dashboard", "printf", "echo"}
-OTHERS |= {"nvidia-cuda-mps-control"}
+OTHERS |= {"nvidia-cuda-mps-control", "comm", "cp"}
 """Programs that are not ours; what the documents do with them is not tested here."""
 READ = {"methods", "spaces", "metrics", "datasets", "tables", "studies", "clusters", "show", "best"}
 """The cheap commands, which run as they are. A sweep runs as `--dry-run`; the others are only parsed."""

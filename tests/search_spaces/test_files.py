@@ -73,6 +73,19 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, message: str) 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(SpaceError, match=r"absent\.yaml: there is no such file"):
         load_space(tmp_path / "absent.yaml")
+
+
+def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
+    for name in ("best.json", "best.yaml", "worst.yaml"):
+        (tmp_path / name).touch()
+    for given in ("best.yml", "bst.yaml"):
+        with pytest.raises(
+            SpaceError, match=rf"{given}: there is no such file\. Did you mean '.*/best.yaml'\?"
+        ):
+            load_space(tmp_path / given)
+    for given in ("other.yaml", "nowhere/best.yaml"):
+        with pytest.raises(SpaceError, match=r"there is no such file$"):
+            load_space(tmp_path / given)
     with pytest.raises(SpaceError, match="is a folder; allowed: a regular file"):
         load_space(tmp_path)
     binary = tmp_path / "binary.yaml"

@@ -30,6 +30,7 @@ from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_li
 from contrasweep.tuning.cli.studies import remark_on_fewer
 from contrasweep.tuning.cli.temporary import Tmp
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.files import check_file
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import FINAL_SEEDS, RESULTS, show_command
 
@@ -65,6 +66,14 @@ def run(
             metavar="E", help="Also keep the encoder after every E epochs; default: keep only the last one."
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Also write the tables there (.tex, .md), or a line for each run, for `verify` (.csv).",
+        ),
+    ] = None,
     concurrency: Concurrency = None,
     cpus_per_run: Cpus = None,
     workers: Workers = None,
@@ -93,6 +102,8 @@ def run(
 
     Example: contrasweep run fair-cclk-study --epochs 200 --seeds 3
 
+    Example: contrasweep run fair-cclk-study infonce-study --seeds 5 -o table.tex
+
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
     """
     from contrasweep.tuning.planning.resources import AskedResources
@@ -107,6 +118,10 @@ def run(
     check_count("snapshots", snapshots)
     if trial is not None and len(sources) > 1:
         raise InputError(f"--trial {trial} goes with one study, given {len(sources)}")
+    if output is not None:
+        from contrasweep.tuning.tables.final_table import ENDINGS
+
+        check_file(output, "-o", ENDINGS)
     for source in sources:
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
@@ -138,7 +153,13 @@ def run(
                 **asked.given("cpus_per_run"),
             )
             done.append(one)
-    _report(done, results, json)
+    every = done[0].beside(*done[1:])
+    _report(done, every, results, json)
+    if output is not None:
+        from contrasweep.tuning.tables.final_table import write_final_table
+
+        write_final_table(every, output)
+        remark(f"Wrote {output}")
     if len(by_study) > 1:
         _say_budgets(list(by_study), results)
 
@@ -203,13 +224,13 @@ def _selected(
     return found
 
 
-def _report(done: "list[FinalRuns]", results: str, as_json: bool) -> None:
+def _report(done: "list[FinalRuns]", every: "FinalRuns", results: str, as_json: bool) -> None:
+    """Print the runs of each study, which `every` holds together."""
     from contrasweep.tuning.results.best import beats, not_beaten_in_words
     from contrasweep.tuning.results.columns import summary_note
     from contrasweep.tuning.results.final_runs import largest_gain, main_score, score_names, summary_rows
     from contrasweep.tuning.store.layout import ENCODER, encoders_folder
 
-    every = done[0].beside(*done[1:])
     summaries, compared = every.summaries, every.differences
     if as_json:
         print_json(

@@ -28,7 +28,10 @@ def use_folder(folder: Path) -> None:
             f"--tmp {path} has {len(str(path))} characters; at most {MOST_CHARACTERS} are allowed, because "
             "Ray puts sockets there, whose paths must be short. A link in / or /mnt is short"
         )
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--tmp {path} cannot be made: {error.strerror}") from None
     os.environ["TMPDIR"] = str(path)
     # Python looks at the variable once, and keeps what it found.
     tempfile.tempdir = None

@@ -165,6 +165,36 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
     return found
 
 
+def single_scores(rows: Sequence[_Row]) -> list[dict[str, Any]]:
+    """Return every finite test score of every run, then those of the untrained encoders, a row for each.
+
+    The columns are those of a file of runs for `contrasweep verify`: `row` (the encoder, named as in
+    `summarise_runs`), `column` (the score), `seed`, `value`, and `untrained`, the score of the run's
+    untrained encoder. It is None for untrained encoders themselves: a claim that names them compares with no
+    training anyway, and needs no second test of that.
+    """
+    return [
+        {
+            "row": name,
+            "column": score,
+            "seed": run["seed"],
+            "value": run[prefix + score],
+            "untrained": run.get(_UNTRAINED_METRICS + score) if prefix == _TESTED else None,
+        }
+        for name, own, prefix in _groups(rows)
+        for score in _scores_behind(prefix, own)
+        for run in own
+        if _is_number(run.get(prefix + score))
+    ]
+
+
+def _scores_behind(prefix: str, rows: Sequence[_Row]) -> list[str]:
+    """Return the names of the scores whose columns have this prefix, in their order."""
+    columns = dict.fromkeys(column for row in rows for column in row if column.startswith(prefix))
+    names = [column.removeprefix(prefix) for column in columns]
+    return [name for name in names if not name.startswith(_UNTRAINED)]
+
+
 def _is_number(score: float | None) -> bool:
     return score is not None and math.isfinite(score)
 
@@ -259,11 +289,8 @@ def _network_name(study: str, trial: int, earlier: Sequence[str]) -> str:
 
 
 def _summary(name: str, rows: Sequence[_Row], prefix: str) -> FinalSummary | None:
-    columns = dict.fromkeys(column for row in rows for column in row if column.startswith(prefix))
     found = {
-        column.removeprefix(prefix): summarise(row.get(column) for row in rows)
-        for column in columns
-        if not column.removeprefix(prefix).startswith(_UNTRAINED)
+        score: summarise(row.get(prefix + score) for row in rows) for score in _scores_behind(prefix, rows)
     }
     scores = {score: summary for score, summary in found.items() if summary is not None}
     return FinalSummary(name, scores) if scores else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from contrasweep.tuning.tables.compare import Compared, compare
 from contrasweep.tuning.tables.results import TableResults
+from contrasweep.tuning.tables.tex import tex
 from contrasweep.tuning.tables.text import (
     deviations,
     difference_text,
@@ -89,15 +90,15 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
         "% \\usepackage{booktabs} and an engine or encoding that reads UTF-8",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{_tex(title(results) + '. ' + ' '.join(facts(results)))}}}",
+        f"\\caption{{{tex(title(results) + '. ' + ' '.join(facts(results)))}}}",
         f"\\label{{tab:{results.name}}}",
         "\\begin{tabular}{lrrr}",
         "\\toprule",
         " & ".join(HEADINGS[:4]) + " \\\\",
     ]
     for column, cells in _shown(results).items():
-        lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{_tex(column)}}}}} \\\\"]
-        lines += [" & ".join(_tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
+        lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{tex(column)}}}}} \\\\"]
+        lines += [" & ".join(tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
     lines += ["\\bottomrule", "\\end{tabular}"]
     below = [f"Not run, or not complete: {line}." for line in gaps(results)]
     for verdict in verdicts:
@@ -105,7 +106,7 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
         below.append(f"{claim} As printed: {printed or '-'}. Our runs: {ours}{f' ({note})' if note else ''}.")
     if below:
         lines += ["", "\\medskip", "\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright"]
-        lines += [f"{_tex(line)}\\par" for line in below]
+        lines += [f"{tex(line)}\\par" for line in below]
         lines.append("\\end{minipage}")
     return "\n".join([*lines, "\\end{table}"]) + "\n"
 
@@ -191,29 +192,3 @@ def _line(cell: Compared) -> tuple[str, str, str, str, str]:
 
 def _bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-_GREEK = {
-    "sigma": "\u03c3",
-    "alpha": "\u03b1",
-    "lambda": "\u03bb",
-    "pi": "\u03c0",
-    "theta": "\u03b8",
-    "epsilon": "\u03f5\u03b5",
-}
-_TEX = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{letter: f"$\\{name}$" for name, letters in _GREEK.items() for letter in letters},
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "±": "$\\pm$",
-    "\u2212": "$-$",
-}
-
-
-def _tex(text: str) -> str:
-    """Return text escaped for LaTeX; the papers' Greek letters become mathematics."""
-    return "".join(_TEX.get(letter, letter) for letter in text)
