@@ -10,7 +10,7 @@ images have no condition, because the final scores do not use one.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -75,17 +75,18 @@ def condition_facts(
     file = _file(root, options)
     if file is None:
         return {"fingerprint": fingerprint}
-    rows, width, fault = _looked_at(file) if files is None else _looked_up(file, files)
-    if rows != images:
+    seen = _looked_at(file) if files is None else _looked_up(file, files)
+    if seen.rows != images:
         raise DatasetDamaged(
-            f"dataset {dataset!r}: {file} holds a condition for {rows:,} images, but there are {images:,} "
-            "training images; it needs a row for each, in the dataset's order"
+            f"dataset {dataset!r}: {file} holds a condition for {seen.rows:,} images, but there are "
+            f"{images:,} training images; it needs a row for each, in the dataset's order"
         )
-    if fault:
-        raise DatasetDamaged(fault)
+    if seen.fault:
+        raise DatasetDamaged(seen.fault)
     return {
-        "condition_dim": width,
+        "condition_dim": seen.width,
         "condition_name": f"the rows of {file.name}",
+        "condition_spread": seen.spread,
         "fingerprint": fingerprint + fingerprint_of_file(file),
     }
 
@@ -165,21 +166,39 @@ def _file(root: Path, options: Options) -> Path | None:
     return file
 
 
+class _Seen(NamedTuple):
+    """What is known of a file before any work starts.
+
+    Attributes:
+        rows: how many it has.
+        width: how many numbers a row has.
+        fault: what is wrong with the numbers; empty if nothing is.
+        spread: the mean squared distance of two rows; None of a file of which only the header was read.
+    """
+
+    rows: int
+    width: int
+    fault: str = ""
+    spread: float | None = None
+
+    @classmethod
+    def of(cls, path: Path, condition: Tensor) -> "_Seen":
+        """Return what is known of a file that was read."""
+        # Two rows drawn independently differ by twice the variance on average.
+        spread = 2 * float(condition.var(dim=0, correction=0).sum())
+        return cls(len(condition), condition.shape[1], _not_finite(path, condition), spread)
+
+
 @while_unchanged(8)
-def _looked_at(path: Path) -> tuple[int, int, str]:
-    """Return the numbers of rows and of values in a row, and what is wrong with the values, if anything."""
+def _looked_at(path: Path) -> _Seen:
     if path.suffix == ".npy" and path.stat().st_size > READ_AT_ONCE:
-        return *_rows_and_width(path, _load_npy(path, "r").shape), ""
-    condition = _read(path, ())
-    return len(condition), condition.shape[1], _not_finite(path, condition)
+        return _Seen(*_rows_and_width(path, _load_npy(path, "r").shape))
+    return _Seen.of(path, _read(path, ()))
 
 
-def _looked_up(path: Path, files: Listing) -> tuple[int, int, str]:
-    """Return what `_looked_at` returns, of a file that may be a table with the names of the images."""
-    if path.suffix != TABLE:
-        return _looked_at(path)
-    condition = read_condition_table(path, files)
-    return len(condition), condition.shape[1], _not_finite(path, condition)
+def _looked_up(path: Path, files: Listing) -> _Seen:
+    """Look at a file that may be a table with the names of the images."""
+    return _looked_at(path) if path.suffix != TABLE else _Seen.of(path, read_condition_table(path, files))
 
 
 def _read(path: Path, columns: Sequence[str]) -> Tensor:

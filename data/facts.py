@@ -63,6 +63,7 @@ class DatasetSpec(SharedFacts):
         test_size: test images.
         condition_dim: width of the conditioning variable, None where there is none.
         condition_name: what the conditioning variable is, with its unit.
+        condition_spread: the mean squared distance of two images in the condition, where a file holds it.
         bias_classes: number of values of the bias label, None where there is none.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`. If they
             are all of them, there are 0 classes, and the test images have no label either.
@@ -83,6 +84,7 @@ class DatasetSpec(SharedFacts):
     test_size: int
     condition_dim: int | None = None
     condition_name: str | None = None
+    condition_spread: float | None = None
     bias_classes: int | None = None
     unlabelled_size: int = 0
     groupings: int = 0
@@ -201,6 +203,7 @@ class TransductiveSpec(SharedFacts):
     offers: ClassVar[frozenset[str]] = frozenset({"labels", "own views"})
     splits: ClassVar[tuple[str, ...]] = ("class", "folds")
     condition_name: ClassVar[None] = None
+    condition_spread: ClassVar[None] = None
     has_colour: ClassVar[bool] = False
     has_labels: ClassVar[bool] = True
     probed: ClassVar[bool] = False

@@ -85,6 +85,8 @@ def test_a_folder_of_images_takes_it(table: Path) -> None:
     assert (spec.condition_dim, spec.condition_name) == (3, "the rows of about.csv")
     condition = load_training(NAME, table.parent).train.condition
     assert condition is not None
+    spread = torch.cdist(condition, condition).square().mean().item()
+    assert spec.condition_spread == pytest.approx(spread, rel=1e-5)
     assert condition.tolist() == read_condition_table(table, IMAGES).tolist()
     table.write_text(table.read_text().replace("-2e3", "1e300"))
     with pytest.raises(DatasetDamaged, match="hold NaN, Inf or numbers beyond float32"):

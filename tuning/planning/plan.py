@@ -18,6 +18,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.halving import Halving
+from contrasweep.tuning.planning.kernel_scale import kernel_scale_in_words
 from contrasweep.tuning.planning.resolve import check_experiment, experiment_with, is_possible
 from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources, Resources
 from contrasweep.tuning.planning.setup import (
@@ -138,6 +139,7 @@ class SweepPlan:
             late_rung_in_words(self.rungs, search.scheduler, one),
             *unreached_in_words(one),
             *unused_in_words(one, search.given, self._facts, searched),
+            *kernel_scale_in_words(one, self._facts, self.space),
             searched_views_in_words((*search.metrics, search.compared_by), self.space),
         ]
         return [line for line in told if line is not None]

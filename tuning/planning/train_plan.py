@@ -8,6 +8,7 @@ from pathlib import Path
 from contrasweep.data import DatasetFacts, check_available
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.kernel_scale import kernel_scale_in_words
 from contrasweep.tuning.planning.resolve import check_enough_images, resolve
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
@@ -52,6 +53,7 @@ class TrainPlan:
         told = unreached_in_words(self.experiment)
         told += unused_in_words(self.experiment, self.given, self._facts)
         told += large_batch_in_words(self.experiment, self._facts)
+        told += kernel_scale_in_words(self.experiment, self._facts)
         if not self.experiment.validation.fraction:
             told.append("validation.fraction is 0: without images that are held out, there are no scores.")
         return told
