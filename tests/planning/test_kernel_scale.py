@@ -32,8 +32,8 @@ def training(spread: float | None, values: Mapping[str, Any]) -> list[str]:
     [
         (None, None),
         (2.0, None),
-        (0.04, "alike to 0.96 (rbf), where"),
-        (0.009, "alike to 0.99 (rbf) and 0.91 (laplacian), where"),
+        (1 / 6, "alike to 0.85 (rbf), where"),  # numbers that are uniform from 0 to 1
+        (0.04, "alike to 0.96 (rbf) and 0.82 (laplacian), where"),
     ],
 )
 def test_a_search_is_warned_where_its_smallest_scale_is_too_large(
