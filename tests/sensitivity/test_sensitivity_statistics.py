@@ -1,4 +1,4 @@
-"""Fidelity, budgets, seed noise and tests of several studies, against cases worked out by hand."""
+"""Fidelity, budgets and tests of several studies, against cases worked out by hand."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -29,7 +29,6 @@ from contrasweep.tuning.sensitivity.comparison import (
 )
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
-from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
@@ -196,35 +195,6 @@ def test_selection_hides_correlation_and_is_undone() -> None:
 
 def test_fidelity_needs_ten_completed_trials() -> None:
     assert fidelity_of(study(9)) == TooFew(9, 10, "completed trials")
-
-
-def test_variance_components_by_hand() -> None:
-    # Means 1, 3, 5, 7, 9 with seeds at +-1: within 10 / 5, between 80 / 4, two seeds: (20 - 2) / 2.
-    score = np.repeat([1.0, 3.0, 5.0, 7.0, 9.0], 2) + np.tile([-1.0, 1.0], 5)
-    runs = SeedScores(np.repeat(np.arange(5), 2), np.tile([0, 1], 5), score)
-    found = seed_noise(replace(study(5), replicates=runs))
-    assert isinstance(found, SeedNoise)
-    assert found.seed_std == pytest.approx(2**0.5)
-    assert found.trial_std == pytest.approx(3.0)
-    assert found.share == pytest.approx(9 / 11)
-    # Student's t with 5 degrees of freedom: 2.571.
-    assert found.detectable == pytest.approx(2.571 * 2, abs=1e-3)
-    assert (found.trials, found.runs) == (5, 10)
-
-
-def test_seed_noise_needs_repeated_seeds() -> None:
-    assert seed_noise(study(40)) == TooFew(0, 5, "repeated runs (seeds beyond the first of a trial)")
-
-
-@pytest.mark.parametrize(("noise", "effect"), [(0.1, 1.0), (1.0, 0.0)])
-def test_seed_noise_and_the_effect_of_parameters_are_separated(noise: float, effect: float) -> None:
-    one = observed(SPACE, lambda x: effect * x["a"], 60, noise=noise, seeds=4)
-    found = seed_noise(one)
-    assert isinstance(found, SeedNoise)
-    assert found.seed_low < noise < found.seed_high
-    assert found.trial_std == pytest.approx(effect * 12**-0.5, abs=0.2 * noise + 0.05)
-    truth = effect**2 / 12 / (effect**2 / 12 + noise**2)
-    assert found.share_low <= truth <= found.share_high + 1e-9
 
 
 def test_who_wins_is_a_matter_of_all_pairs() -> None:
