@@ -156,6 +156,12 @@ def test_fidelity_by_hand() -> None:
     assert first.spearman == pytest.approx(1 - 6 * 2 / (12 * 143))
     assert (first.best_rank, first.reached) == (1, 12)
     assert (last.spearman, last.verdict) == (pytest.approx(1.0), "safe")
+    # Other trials may be in another order: neither correlation is known exactly. Of 12 trials, tau counts as
+    # 1 - 1 / 66; one wrong pair of 66 counts as itself.
+    half = 1.96 * (0.437 / 8) ** 0.5
+    assert last.kendall_low == pytest.approx(np.tanh(np.arctanh(1 - 1 / 66) - half))
+    assert first.kendall_high == pytest.approx(np.tanh(np.arctanh(1 - 2 / 66) + half))
+    assert last.low < 0.99
 
 
 def test_unrelated_early_scores_are_unsafe() -> None:
