@@ -12,7 +12,14 @@ from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
 from contrasweep.tuning.stability.pool_file import read_pool_file, write_scored_pools
 from contrasweep.tuning.stability.scored_pool import ScoredPool
-from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, score_rows, sentences
+from contrasweep.tuning.stability.table import (
+    claim_rows,
+    content_of,
+    other_seed_rows,
+    ranking_rows,
+    score_rows,
+    sentences,
+)
 from tests.stability.invented import tried
 
 RNG = np.random.default_rng(0)
@@ -121,6 +128,19 @@ def test_rankings_agree_with_that_of_the_whole_pools() -> None:
     )
     assert ranking.tau == pytest.approx(mean, abs=0.05)
     assert judged(tried("a", SPREAD), tried("b", SPREAD)).ranking is None
+
+
+def test_tau_has_no_interval_because_other_pools_differ_more_than_subsets() -> None:
+    """The error of the drawn mean is 0.02 here, and the deviation over pools such as these is 0.2."""
+    rng = np.random.default_rng(0)
+    found = judged(*(tried(name, rng.normal(size=24)) for name in "abc"), subsets=2000)
+    assert found.ranking is not None
+    # Of three methods, tau of a subset is -1, -1/3, 1/3 or 1.
+    assert 0.005 < found.ranking.error[0] < 1 / 2000**0.5
+    assert all("±" not in row["Kendall's tau"] for row in ranking_rows(found))
+    (line,) = [line for line in sentences(found) if "other pools" in line]
+    assert "2,000 random subsets" in line
+    assert f"±{1.96 * found.ranking.error.max():.2g}" in line
 
 
 def test_stable_means_from_there_on_and_by_half() -> None:
