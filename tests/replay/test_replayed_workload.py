@@ -58,6 +58,13 @@ def test_a_surrogate_that_errs_by_more_than_a_seed_is_warned_of(workload: Worklo
     assert any("4 trials ran on two seeds" in line for line in told)
 
 
+@pytest.mark.parametrize(("again", "told"), [(0, "no trial ran again"), (1, "only one trial ran again")])
+def test_one_second_seed_is_too_few_and_is_not_called_none(again: int, told: str) -> None:
+    held = Workload.of(recorded(count=20, again=again))
+    assert (held.seed_noise, held.pairs) == (None, again)
+    assert told in said_of(held)
+
+
 @pytest.mark.parametrize("again", [2, 3, 40])
 def test_drawn_noise_varies_as_seeds_do(again: int) -> None:
     """On the logistic scale, where the noise is drawn, the final score's variance is that of its sample."""
