@@ -61,6 +61,8 @@ def test_runs_on_shared_seeds_by_hand() -> None:
     assert found.seed_std**2 == pytest.approx((32.49 - 1.02) / 6, abs=0.005)
     assert found.trial_std**2 == pytest.approx((11.24 - 1.02) / 4, abs=0.005)
     assert found.share == pytest.approx(0.71, abs=0.005)
+    # As `irr::icc` of R gives it for this table (two-way, consistency).
+    assert (found.share_low, found.share_high) == pytest.approx((0.342, 0.946), abs=5e-4)
     assert (found.trials, found.runs, found.seeds) == (6, 24, 4)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contrasweep.tuning.sensitivity.budget import (
     BudgetCurve,
     best_error,
+    best_interval,
     best_weights,
     budget_curve,
     ended_scores,
@@ -89,6 +90,30 @@ def test_progress_is_in_the_order_of_the_ends() -> None:
     assert found.progress_score.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
     assert found.progress_seconds.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
     assert found.seconds == 10.0
+
+
+def test_trials_that_still_run_have_no_part_in_a_budget() -> None:
+    one = study(10)
+    running = np.arange(10) >= 8
+    waits = replace(
+        one,
+        ending=np.where(running, "running", one.ending),
+        score=np.where(running, np.nan, one.score),
+        seconds=np.where(running, 100.0, 2.0),
+        ended=np.where(running, 500.0, one.ended),
+    )
+    found = budget_curve(waits)
+    assert isinstance(found, BudgetCurve)
+    assert (found.ended, found.without_score) == (8, 0)
+    assert (found.seconds_a_trial, found.seconds) == (2.0, 16.0)
+
+
+def test_a_few_trials_have_student_s_interval() -> None:
+    """The bootstrap alone is half as wide, and the normal distribution seven tenths."""
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    low, high = best_interval(scores, np.array([1]))
+    half = 2.7764 * scores.std(ddof=1) / 5**0.5
+    assert (float(low[0]), float(high[0])) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-4)
 
 
 @pytest.mark.parametrize("tied", [np.inf, 0.6])
@@ -228,6 +253,26 @@ def test_studies_are_compared_with_one_budget() -> None:
     other = equal_budget([good, replace(large, epochs=9)])
     assert isinstance(other, EqualBudget)
     assert "epochs" in other.unequal[0]
+
+
+def test_what_makes_equal_budgets_unequal_is_told() -> None:
+    one, two = study(study="one"), study(study="two", seeds=3)
+    assert equal_budget_of(one, two).unequal == (
+        "a trial of one has 1 seed, one of two has 3: a mean over more seeds varies less, and the best of the "
+        "others is luckier",
+    )
+    halted = replace(study(study="halted"), ending=np.array(["stopped"] * 3 + ["completed"] * 37))
+    also = replace(halted, study="also")
+    assert equal_budget_of(one, halted).unequal == (
+        "only halted had trials stopped early: its trials cost less",
+    )
+    assert equal_budget_of(halted, also).unequal == ()
+
+
+def equal_budget_of(*studies: Observations) -> EqualBudget:
+    found = equal_budget(studies)
+    assert isinstance(found, EqualBudget)
+    return found
 
 
 def test_studies_of_different_data_are_not_compared() -> None:
