@@ -258,8 +258,8 @@ def test_studies_are_compared_with_one_budget() -> None:
 def test_what_makes_equal_budgets_unequal_is_told() -> None:
     one, two = study(study="one"), study(study="two", seeds=3)
     assert equal_budget_of(one, two).unequal == (
-        "a trial of one has 1 seed, one of two has 3: a mean over more seeds varies less, and the best of the "
-        "others is luckier",
+        "a trial of one has 1 seed, one of two has 3: a mean over more seeds varies less, and the best of "
+        "the others is luckier",
     )
     halted = replace(study(study="halted"), ending=np.array(["stopped"] * 3 + ["completed"] * 37))
     also = replace(halted, study="also")

@@ -215,8 +215,8 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
     seeds = [len(np.unique(one.replicates.seed)) for one in (first, second)]
     if seeds[0] != seeds[1]:
         found.append(
-            f"a trial of {first.study} has {counted(seeds[0], 'seed')}, one of {second.study} has {seeds[1]}: "
-            "a mean over more seeds varies less, and the best of the others is luckier"
+            f"a trial of {first.study} has {counted(seeds[0], 'seed')}, one of {second.study} has "
+            f"{seeds[1]}: a mean over more seeds varies less, and the best of the others is luckier"
         )
     stopped = [one.study for one in (first, second) if one.count("stopped")]
     if len(stopped) == 1:
