@@ -19,6 +19,7 @@ from contrasweep.tuning.stability.table import (
     claim_rows,
     content_of,
     other_seed_rows,
+    percent,
     ranking_rows,
     score_rows,
     sentences,
@@ -112,6 +113,16 @@ def test_untrained_encoders_are_beaten_or_not() -> None:
     assert found.found[1].beats_untrained is not None
     assert found.found[1].beats_untrained.value == pytest.approx(np.zeros(len(BUDGETS)))
     assert found.found[2].beats_untrained is None
+    alike = judged(tried("a", np.full(24, 0.5)), tried("b", SPREAD)).found[0]
+    assert alike.beats_from is None, "as good is no better"
+
+
+@pytest.mark.parametrize(
+    ("chance", "text"),
+    [(0.0, "0"), (0.007, "0.7"), (0.5, "50"), (0.985, "98"), (0.997, "99.7"), (1.0, "100")],
+)
+def test_a_chance_that_is_not_sure_is_not_shown_as_sure(chance: float, text: str) -> None:
+    assert percent(chance) == text
 
 
 def test_rankings_agree_with_that_of_the_whole_pools() -> None:

@@ -178,9 +178,10 @@ def sentences(found: Stability) -> list[str]:
         )
     for one in (one.study for one in found.found):
         if one.failed:
-            told.append(f"{one.study}: {one.failed} failed trials count as the worst completed one.")
+            failed = counted(one.failed, "failed trial")
+            told.append(f"{one.study}: {failed} counted with the scores of the worst completed one.")
         if one.left_out:
-            told.append(f"{one.study}: {one.left_out} trials have not ended, and are left out.")
+            told.append(f"{one.study}: without {counted(one.left_out, 'trial')} that had not ended.")
     return told
 
 
