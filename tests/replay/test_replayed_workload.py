@@ -29,6 +29,9 @@ def test_runs_are_those_of_the_workload(workload: Workload) -> None:
     assert np.std([one.final for one in drawn]) == pytest.approx(0.01, rel=0.7)
     assert workload.seed_noise == pytest.approx(0.01, rel=0.4)
     assert workload.error < 0.03
+    assert workload.own_error is not None
+    assert workload.seed_noise is not None
+    assert workload.own_error**2 + workload.seed_noise**2 == pytest.approx(workload.error**2)
 
 
 def test_shares_stay_shares() -> None:
