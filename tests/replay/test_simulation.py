@@ -74,7 +74,7 @@ def test_chosen_is_the_highest_score_so_far_and_worth_what_other_seeds_say() -> 
 
 
 def test_a_share_of_the_budget_is_looked_at_when_it_is_spent() -> None:
-    """Of the equal parts, the n-th is where n are spent; a search without a whole trial has the worst score."""
+    """After n of the equal parts, n are spent; a search without a whole trial has the worst score."""
     parts = np.arange(1.0, POINTS + 1)
     one = Standing("one", np.stack([parts, parts + 2, np.full(POINTS, np.nan)]), np.ones(3), 1.0, 1.0)
     for share in SHARES:
