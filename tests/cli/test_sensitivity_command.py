@@ -51,8 +51,8 @@ def test_what_cannot_be_told_is_said_with_what_there_is_and_what_is_needed(resul
     assert line.split("\t") == [
         "written",
         "seed noise",
-        "0 repeated runs (seeds beyond the first of a trial)",
-        "5",
+        "0 trials with two seeds or more",
+        "2",
     ]
     assert "study\tanalysis\tthere are\tneeded" in done.stdout
     assert "Too few trials to tell" in done.stderr

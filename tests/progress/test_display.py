@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.progress.display import Lines, Notebook, Shown, Terminal, following, shown_on
+from contrasweep.tuning.progress.forecast import Forecast
 from contrasweep.tuning.progress.lines import runs_line, sweep_line, training_line
 from contrasweep.tuning.progress.states import RunsProgress, SweepProgress, TrainingProgress
+from contrasweep.tuning.progress.tracker import SweepTracker
 
 SWEEP = SweepProgress(
     planned=24,
@@ -272,3 +274,9 @@ def test_a_notebook_in_which_nothing_was_shown_gets_no_output() -> None:
 def test_how_much_is_done_counts_the_epochs_of_what_runs() -> None:
     assert RunsProgress(1, 4, {"trial 0, seed 7": (5, 20)}).share == pytest.approx(1.25 / 4)
     assert SweepProgress(2, 10, "m", {1: 10}, {"completed": 1, "failed": 1}).share == 1.0
+
+
+def test_a_sweep_whose_time_is_over_before_its_first_trial_is_done() -> None:
+    tracker = SweepTracker(3, "val.accuracy", Forecast(5))
+    assert tracker.progress(not_begun=3).share == 1.0
+    assert RunsProgress(0, 0).share == 1.0

@@ -29,6 +29,9 @@ def test_runs_are_those_of_the_workload(workload: Workload) -> None:
     assert np.std([one.final for one in drawn]) == pytest.approx(0.01, rel=0.7)
     assert workload.seed_noise == pytest.approx(0.01, rel=0.4)
     assert workload.error < 0.03
+    assert workload.own_error is not None
+    assert workload.seed_noise is not None
+    assert workload.own_error**2 + workload.seed_noise**2 == pytest.approx(workload.error**2)
 
 
 def test_shares_stay_shares() -> None:
@@ -56,6 +59,13 @@ def test_a_surrogate_that_errs_by_more_than_a_seed_is_warned_of(workload: Worklo
     assert "errs by more than a seed does" in warning
     told = warnings_of(Workload.of(recorded(again=4)))
     assert any("4 trials ran on two seeds" in line for line in told)
+
+
+@pytest.mark.parametrize(("again", "told"), [(0, "no trial ran again"), (1, "only one trial ran again")])
+def test_one_second_seed_is_too_few_and_is_not_called_none(again: int, told: str) -> None:
+    held = Workload.of(recorded(count=20, again=again))
+    assert (held.seed_noise, held.pairs) == (None, again)
+    assert told in said_of(held)
 
 
 @pytest.mark.parametrize("again", [2, 3, 40])

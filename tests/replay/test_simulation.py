@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from contrasweep.tuning.replay.comparison import POINTS, SHARES, Standing
 from contrasweep.tuning.replay.simulation import Decision, Finished, History, Job, Run, simulate
 
 EPOCHS = 3
@@ -70,3 +71,14 @@ def test_chosen_is_the_highest_score_so_far_and_worth_what_other_seeds_say() -> 
     assert history.chosen(np.array([2.0, 3.0, 6.0, 9.0])) == pytest.approx(
         [math.nan, 0.4, 0.4, 0.3], nan_ok=True
     )
+
+
+def test_a_share_of_the_budget_is_looked_at_when_it_is_spent() -> None:
+    """After n of the equal parts, n are spent; a search without a whole trial has the worst score."""
+    parts = np.arange(1.0, POINTS + 1)
+    one = Standing("one", np.stack([parts, parts + 2, np.full(POINTS, np.nan)]), np.ones(3), 1.0, 1.0)
+    for share in SHARES:
+        lowest = share * POINTS
+        mean, half = one.after(share)
+        assert mean == pytest.approx((2 * lowest + lowest + 2) / 3)
+        assert half == pytest.approx(4.3027 * 2 / 3, abs=1e-3)

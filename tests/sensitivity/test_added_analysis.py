@@ -54,7 +54,7 @@ def test_it_is_on_the_page_and_among_the_tables(found: Sensitivity) -> None:
     ):
         assert text in page
     assert "Distance of scores: too few to tell: 12 trials, 16 needed." in page
-    assert "5 needed. Seeds are repeated with --seeds, or by final runs." in page
+    assert "2 needed. Seeds are repeated with --seeds, or by final runs." in page
     tables = sensitivity_tables(found, parts)
     assert tables["distance"].columns == ("study", "distance")
     assert [row[0] for row in tables["distance"].rows] == ["large"]

@@ -132,3 +132,8 @@ def test_too_few_trials_say_so() -> None:
     study = observed(space_of(a="unit"), lambda x: x["a"], 19)
     (found,) = importances_of(study)
     assert str(found) == "too few to tell: 19 ended trials, 20 needed"
+
+
+def test_the_best_are_a_tenth_rounded_up_and_eight_at_least() -> None:
+    found = [importances_of(observed(space_of(y="unit"), lambda x: x["y"], n))[0] for n in (30, 95)]
+    assert [one.best for one in found if isinstance(one, Importance)] == [8, 10]

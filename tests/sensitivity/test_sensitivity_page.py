@@ -171,6 +171,16 @@ def test_a_configuration_that_ran_again_counts_once() -> None:
     assert other.repeats == 0, "scores that differ are those of other runs"
 
 
+def test_of_copies_the_one_that_came_furthest_is_kept() -> None:
+    one = observed(space_of(a="unit"), lambda x: x["a"], 4)
+    curve, score, ending = one.curve.copy(), one.score.copy(), one.ending.copy()
+    codes = one.codes.copy()
+    codes[1], curve[1], score[1] = codes[0], curve[0], score[0]
+    curve[0, 2:], score[0], ending[0] = np.nan, np.nan, "stopped"
+    stopped_first = replace(one, codes=codes, curve=curve, score=score, ending=ending)
+    assert stopped_first.distinct().trial.tolist() == [1, 2, 3]
+
+
 def test_a_configuration_that_differs_in_late_digits_counts_once() -> None:
     """Values that passed through a file may differ by their last digits, as for second seeds."""
     one = observed(space_of(a={"uniform": [0.0, 1.0], "default": 0.5}), lambda x: x["a"], 8)

@@ -1,4 +1,4 @@
-"""Fidelity, budgets, seed noise and tests of several studies, against cases worked out by hand."""
+"""Fidelity, budgets and tests of several studies, against cases worked out by hand."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contrasweep.tuning.sensitivity.budget import (
     BudgetCurve,
     best_error,
+    best_interval,
     best_weights,
     budget_curve,
     ended_scores,
@@ -29,7 +30,6 @@ from contrasweep.tuning.sensitivity.comparison import (
 )
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
-from contrasweep.tuning.sensitivity.noise import SeedNoise, seed_noise
 from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
@@ -90,6 +90,30 @@ def test_progress_is_in_the_order_of_the_ends() -> None:
     assert found.progress_score.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9]
     assert found.progress_seconds.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
     assert found.seconds == 10.0
+
+
+def test_trials_that_still_run_have_no_part_in_a_budget() -> None:
+    one = study(10)
+    running = np.arange(10) >= 8
+    waits = replace(
+        one,
+        ending=np.where(running, "running", one.ending),
+        score=np.where(running, np.nan, one.score),
+        seconds=np.where(running, 100.0, 2.0),
+        ended=np.where(running, 500.0, one.ended),
+    )
+    found = budget_curve(waits)
+    assert isinstance(found, BudgetCurve)
+    assert (found.ended, found.without_score) == (8, 0)
+    assert (found.seconds_a_trial, found.seconds) == (2.0, 16.0)
+
+
+def test_a_few_trials_have_student_s_interval() -> None:
+    """The bootstrap alone is half as wide, and the normal distribution seven tenths."""
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    low, high = best_interval(scores, np.array([1]))
+    half = 2.7764 * scores.std(ddof=1) / 5**0.5
+    assert (float(low[0]), float(high[0])) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-4)
 
 
 @pytest.mark.parametrize("tied", [np.inf, 0.6])
@@ -157,6 +181,12 @@ def test_fidelity_by_hand() -> None:
     assert first.spearman == pytest.approx(1 - 6 * 2 / (12 * 143))
     assert (first.best_rank, first.reached) == (1, 12)
     assert (last.spearman, last.verdict) == (pytest.approx(1.0), "safe")
+    # Other trials may be in another order: neither correlation is known exactly. Of 12 trials, tau counts as
+    # 1 - 1 / 66; one wrong pair of 66 counts as itself.
+    half = 1.96 * (0.437 / 8) ** 0.5
+    assert last.kendall_low == pytest.approx(np.tanh(np.arctanh(1 - 1 / 66) - half))
+    assert first.kendall_high == pytest.approx(np.tanh(np.arctanh(1 - 2 / 66) + half))
+    assert last.low < 0.99
 
 
 def test_unrelated_early_scores_are_unsafe() -> None:
@@ -198,35 +228,6 @@ def test_fidelity_needs_ten_completed_trials() -> None:
     assert fidelity_of(study(9)) == TooFew(9, 10, "completed trials")
 
 
-def test_variance_components_by_hand() -> None:
-    # Means 1, 3, 5, 7, 9 with seeds at +-1: within 10 / 5, between 80 / 4, two seeds: (20 - 2) / 2.
-    score = np.repeat([1.0, 3.0, 5.0, 7.0, 9.0], 2) + np.tile([-1.0, 1.0], 5)
-    runs = SeedScores(np.repeat(np.arange(5), 2), np.tile([0, 1], 5), score)
-    found = seed_noise(replace(study(5), replicates=runs))
-    assert isinstance(found, SeedNoise)
-    assert found.seed_std == pytest.approx(2**0.5)
-    assert found.trial_std == pytest.approx(3.0)
-    assert found.share == pytest.approx(9 / 11)
-    # Student's t with 5 degrees of freedom: 2.571.
-    assert found.detectable == pytest.approx(2.571 * 2, abs=1e-3)
-    assert (found.trials, found.runs) == (5, 10)
-
-
-def test_seed_noise_needs_repeated_seeds() -> None:
-    assert seed_noise(study(40)) == TooFew(0, 5, "repeated runs (seeds beyond the first of a trial)")
-
-
-@pytest.mark.parametrize(("noise", "effect"), [(0.1, 1.0), (1.0, 0.0)])
-def test_seed_noise_and_the_effect_of_parameters_are_separated(noise: float, effect: float) -> None:
-    one = observed(SPACE, lambda x: effect * x["a"], 60, noise=noise, seeds=4)
-    found = seed_noise(one)
-    assert isinstance(found, SeedNoise)
-    assert found.seed_low < noise < found.seed_high
-    assert found.trial_std == pytest.approx(effect * 12**-0.5, abs=0.2 * noise + 0.05)
-    truth = effect**2 / 12 / (effect**2 / 12 + noise**2)
-    assert found.share_low <= truth <= found.share_high + 1e-9
-
-
 def test_who_wins_is_a_matter_of_all_pairs() -> None:
     first, second = np.array([1.0, 3.0, 5.0]), np.array([2.0, 3.0, 4.0])
     pairs = [(a > b) + 0.5 * (a == b) for a in first for b in second]
@@ -252,6 +253,26 @@ def test_studies_are_compared_with_one_budget() -> None:
     other = equal_budget([good, replace(large, epochs=9)])
     assert isinstance(other, EqualBudget)
     assert "epochs" in other.unequal[0]
+
+
+def test_what_makes_equal_budgets_unequal_is_told() -> None:
+    one, two = study(study="one"), study(study="two", seeds=3)
+    assert equal_budget_of(one, two).unequal == (
+        "a trial of one has 1 seed, one of two has 3: a mean over more seeds varies less, and the best of "
+        "the others is luckier",
+    )
+    halted = replace(study(study="halted"), ending=np.array(["stopped"] * 3 + ["completed"] * 37))
+    also = replace(halted, study="also")
+    assert equal_budget_of(one, halted).unequal == (
+        "only halted had trials stopped early: its trials cost less",
+    )
+    assert equal_budget_of(halted, also).unequal == ()
+
+
+def equal_budget_of(*studies: Observations) -> EqualBudget:
+    found = equal_budget(studies)
+    assert isinstance(found, EqualBudget)
+    return found
 
 
 def test_studies_of_different_data_are_not_compared() -> None:

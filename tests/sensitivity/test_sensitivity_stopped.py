@@ -108,6 +108,17 @@ def test_estimates_of_a_share_are_shares() -> None:
     assert known(stages(wide)[-1].trials).draws.max() > 2.0
 
 
+def test_estimates_of_an_error_are_not_below_0() -> None:
+    """Where smaller values are better, the score is negated, so 0 is the most that it can be."""
+    one = searched("steady", 60, 0)
+    best = np.nanmax(one.curve)
+    errors = replace(one, score=one.score - best, curve=one.curve - best, metric="-val.alignment")
+    found = known(stages(errors)[-1].trials)
+    assert found.draws[:, found.estimated].max() == 0.0, "some were cut"
+    own = known(stages(replace(errors, metric="-val.of_a_plug_in"))[-1].trials)
+    assert own.draws[:, own.estimated].max() > 0.0
+
+
 def test_estimates_do_not_depend_on_how_trials_are_numbered() -> None:
     one = searched("steady", 40, 3)
     order = np.random.default_rng(0).permutation(40)

@@ -1,18 +1,30 @@
 """Claims of invented pools, whose answers are known."""
 
 from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from contrasweep.tuning.cli.rendering import json_text
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.stability.analysis import aligned, analyse, stable_from
 from contrasweep.tuning.stability.claims import budgets_of, claims_of
 from contrasweep.tuning.stability.pool_file import read_pool_file, write_scored_pools
+from contrasweep.tuning.stability.ranking import agreement
 from contrasweep.tuning.stability.scored_pool import ScoredPool
-from contrasweep.tuning.stability.table import claim_rows, content_of, other_seed_rows, score_rows, sentences
+from contrasweep.tuning.stability.table import (
+    claim_rows,
+    content_of,
+    other_seed_rows,
+    percent,
+    ranking_rows,
+    score_rows,
+    sentences,
+)
+from contrasweep.tuning.stability.win_probabilities import ranks_of
 from tests.stability.invented import tried
 
 RNG = np.random.default_rng(0)
@@ -101,6 +113,16 @@ def test_untrained_encoders_are_beaten_or_not() -> None:
     assert found.found[1].beats_untrained is not None
     assert found.found[1].beats_untrained.value == pytest.approx(np.zeros(len(BUDGETS)))
     assert found.found[2].beats_untrained is None
+    alike = judged(tried("a", np.full(24, 0.5)), tried("b", SPREAD)).found[0]
+    assert alike.beats_from is None, "as good is no better"
+
+
+@pytest.mark.parametrize(
+    ("chance", "text"),
+    [(0.0, "0"), (0.007, "0.7"), (0.5, "50"), (0.985, "98"), (0.997, "99.7"), (1.0, "100")],
+)
+def test_a_chance_that_is_not_sure_is_not_shown_as_sure(chance: float, text: str) -> None:
+    assert percent(chance) == text
 
 
 def test_rankings_agree_with_that_of_the_whole_pools() -> None:
@@ -123,10 +145,55 @@ def test_rankings_agree_with_that_of_the_whole_pools() -> None:
     assert judged(tried("a", SPREAD), tried("b", SPREAD)).ranking is None
 
 
+def test_tau_is_the_mean_over_all_subsets() -> None:
+    """Of three pools of four, each with scores of its own that choose and that are reported."""
+    rng = np.random.default_rng(3)
+    select, report = rng.normal(size=(2, 3, 4))
+    budgets = np.array([1, 2, 3, 4])
+
+    def order(found: tuple[float, ...]) -> NDArray[np.float64]:
+        return np.sign([one - other for one, other in combinations(found, 2)])
+
+    whole = order(tuple(own[np.argmax(chosen)] for chosen, own in zip(select, report, strict=True)))
+    exact = []
+    for budget in budgets.tolist():
+        found = [
+            [own[max(rows, key=chosen.__getitem__)] for rows in combinations(range(4), budget)]
+            for chosen, own in zip(select, report, strict=True)
+        ]
+        exact.append(np.mean([np.mean(order(one) * whole) for one in product(*found)]))
+    drawn = agreement(
+        [ranks_of(one) for one in select], [*report], budgets, paired=False, subsets=20_000, seed=0
+    )
+    assert drawn.tau == pytest.approx(exact, abs=0.02)
+    assert len({round(one, 1) for one in exact}) > 2, "budgets can be told apart"
+
+
+def test_tau_has_no_interval_because_other_pools_differ_more_than_subsets() -> None:
+    """The error of the drawn mean is 0.02 here, and the deviation over pools such as these is 0.2."""
+    rng = np.random.default_rng(0)
+    found = judged(*(tried(name, rng.normal(size=24)) for name in "abc"), subsets=2000)
+    assert found.ranking is not None
+    # Of three methods, tau of a subset is -1, -1/3, 1/3 or 1.
+    assert 0.005 < found.ranking.error[0] < 1 / 2000**0.5
+    assert all("±" not in row["Kendall's tau"] for row in ranking_rows(found))
+    (line,) = [line for line in sentences(found) if "other pools" in line]
+    assert "2,000 random subsets" in line
+    assert f"±{1.96 * found.ranking.error.max():.2g}" in line
+
+
 def test_stable_means_from_there_on_and_by_half() -> None:
     budgets = np.array([1, 2, 4, 8, 16])
     assert stable_from(np.array([0.96, 0.9, 0.97, 0.99, 1.0]), budgets, 8) == 4
     assert stable_from(np.array([0.5, 0.5, 0.5, 0.9, 1.0]), budgets, 8) is None
+    assert stable_from(np.array([0.949, 0.95, 0.95, 0.95, 1.0]), budgets, 8) == 2
+
+
+def test_intervals_end_at_a_sixth_of_the_smallest_pool() -> None:
+    found = judged(tried("a", np.arange(24.0), shared=False), tried("bb", np.arange(35.0), shared=False))
+    assert (found.half, found.sure) == (12, 4)
+    larger = judged(*(tried(name, np.arange(35.0)) for name in "ab"))
+    assert (larger.half, larger.sure) == (17, 5)
 
 
 def test_the_same_split_is_told() -> None:

@@ -141,7 +141,10 @@ def test_budgets_are_of_the_trials_that_paired_studies_share(tmp_path: Path) -> 
 def test_failed_trials_count_as_the_worst(stored: Path) -> None:
     code, told = call(stored, "supcon", "infonce")
     assert code == 0, told
-    assert "supcon: 1 failed trials count as the worst completed one." in told
+    assert "supcon: 1 failed trial counted with the scores of the worst completed one." in told
+    (read,) = read_scored_pools(ResultsStore(stored), ["supcon"])
+    assert (read.select[-1], read.report[-1]) == pytest.approx((0.6, 0.5))
+    assert (read.select.min(), read.report.min()) == (read.select[-1], read.report[-1])
 
 
 def test_studies_of_other_lengths_and_of_samplers_that_learn_are_warned_of(
@@ -248,7 +251,7 @@ def test_what_the_first_trials_choose_is_written_for_final_runs(tmp_path: Path) 
     folder = tmp_path / "choices"
     code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "1,4", "--choices", str(folder))
     assert code == 2
-    assert "the first 1 trials of fair-cclk have all failed" in told
+    assert "no trial among the first 1 of fair-cclk has completed" in told
     assert not folder.exists()
     code, told = call(tmp_path, "fair-cclk", "infonce", "--budgets", "4,all", "--choices", str(folder))
     assert code == 0, told

@@ -39,8 +39,7 @@ class SweepProgress:
     @property
     def share(self) -> float:
         """How much of the work is done, 0 to 1: a running trial counts by its epochs."""
-        begun = sum(at / self.epochs for at in self.running.values())
-        return min(1.0, (self.done + begun) / self.planned)
+        return _share(self.done + sum(at / self.epochs for at in self.running.values()), self.planned)
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,7 @@ class RunsProgress:
     @property
     def share(self) -> float:
         """How much of the work is done, 0 to 1: a running run counts by its epochs."""
-        begun = sum(at / of for at, of in self.running.values())
-        return min(1.0, (self.done + begun) / self.planned)
+        return _share(self.done + sum(at / of for at, of in self.running.values()), self.planned)
 
 
 @dataclass(frozen=True)
@@ -79,6 +77,11 @@ class TrainingProgress:
     step: int
     steps: int
     left: float | None = None
+
+
+def _share(done: float, planned: int) -> float:
+    """Return how much is done, 0 to 1; a sweep that ends before its first trial has begun plans nothing."""
+    return min(1.0, done / planned) if planned else 1.0
 
 
 Progress = SweepProgress | RunsProgress

@@ -21,7 +21,7 @@ class Run:
     Attributes:
         scores: what the scheduler sees after epoch 1, 2, ..., (epochs,); larger is better.
         final: the score by which the best trial is chosen, known after the last epoch.
-        expected: the mean of `final` over other seeds.
+        expected: `final` without the noise of its seed.
         seconds: of an epoch.
     """
 

@@ -43,7 +43,7 @@ class Surrogate:
         """Return the expected scores of configurations, (n, scores).
 
         Args:
-            columns: the configurations as `forest.design` gives them, (n, columns).
+            columns: the configurations as `axes.design` gives them, (n, columns).
         """
         parts = np.stack([process.predict(columns) for process in self.processes], axis=1)
         return np.asarray(self.mean + parts @ self.basis)

@@ -59,7 +59,8 @@ def said_of(workload: Workload) -> str:
         told += f", {recording.left_out} others left out"
     told += f"; on held-out trials the surrogate errs by {number_text(workload.error)} (root mean square)"
     if workload.seed_noise is None:
-        return f"{told}, which also counts as the noise of a seed: no trial ran again on another seed"
+        ran = "no trial" if workload.pairs == 0 else "only one trial"
+        return f"{told}, which also counts as the noise of a seed: {ran} ran again on another seed"
     own, noise = number_text(workload.own_error or 0.0), number_text(workload.seed_noise)
     return f"{told}, of this {own} beyond the noise of a seed, which is {noise}"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from contrasweep.names import counted
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.budget import (
     best_error,
@@ -212,9 +213,10 @@ def _unequal(first: Observations, second: Observations) -> list[str]:
         asked = ", ".join(f"{one.study} keeps {one.keep or 'nothing'}" for one in (first, second))
         found.append(f"the searches have different conditions, which are not applied here: {asked}")
     seeds = [len(np.unique(one.replicates.seed)) for one in (first, second)]
-    if seeds[0] != seeds[1] and all(seeds):
+    if seeds[0] != seeds[1]:
         found.append(
-            f"a trial of {first.study} is a mean over {seeds[0]} seeds, one of {second.study} over {seeds[1]}"
+            f"a trial of {first.study} has {counted(seeds[0], 'seed')}, one of {second.study} has "
+            f"{seeds[1]}: a mean over more seeds varies less, and the best of the others is luckier"
         )
     stopped = [one.study for one in (first, second) if one.count("stopped")]
     if len(stopped) == 1:

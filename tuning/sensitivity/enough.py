@@ -76,7 +76,7 @@ BUDGET: Final = 5
 scores would be alike."""
 
 REPLICATED: Final = 5
-"""Degrees of freedom between the seeds of a trial, summed over trials. The noise is then known within a
+"""Degrees of freedom of the noise of a run: repeated runs, see `noise`. The noise is then known within a
 factor of about 2.5 (the 95 % interval of a standard deviation is 0.62 to 2.45 times the estimate)."""
 
 PAIRS: Final = 6

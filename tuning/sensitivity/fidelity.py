@@ -6,7 +6,6 @@ this: the correlation over all trials is taken on each draw of them; the interva
 and which trials ran.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,7 +19,7 @@ from contrasweep.tuning.sensitivity.observations import Observations
 from contrasweep.tuning.sensitivity.scores import ScoredTrials, Stage, stage_name
 from contrasweep.tuning.statistics import (
     Floats,
-    fisher_interval,
+    concordance_interval,
     percentile_interval,
     rank_correlation,
     rank_correlation_interval,
@@ -45,7 +44,7 @@ class EpochFidelity:
         spearman: Spearman's rank correlation.
         low, high: its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
         kendall: Kendall's rank correlation: the share of pairs in the same order less those in the opposite.
-        kendall_low, kendall_high: its 95 % interval (Fieller et al. 1957).
+        kendall_low, kendall_high: its 95 % interval (`concordance_interval`).
         best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first.
         reached: the number of trials that reached the epoch, completed or not.
     """
@@ -208,7 +207,7 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
     kendall = float(kendalltau(early, final).statistic)
     reached = everyone[np.isfinite(everyone)]
     low, high = rank_correlation_interval(spearman, n)
-    kendall_low, kendall_high = fisher_interval(kendall, math.sqrt(0.437 / (n - 4)))
+    kendall_low, kendall_high = concordance_interval(kendall, n)
     return EpochFidelity(
         epoch=epoch,
         trials=n,

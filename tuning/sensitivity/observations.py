@@ -145,11 +145,17 @@ class Observations:
         return int(np.count_nonzero(self.over & ~self.first)) if self.axes else 0
 
     def distinct(self) -> "Observations":
-        """Return the first trial of each configuration."""
+        """Return the first trial of each configuration, with its runs."""
         if not self.repeats:
             return self
         by_trial = ("trial", "codes", "ending", "score", "curve", "rung", "seconds", "ended")
-        return replace(self, **{name: getattr(self, name)[self.first] for name in by_trial})
+        runs = self.replicates
+        kept = np.isin(runs.trial, self.trial[self.first])
+        return replace(
+            self,
+            replicates=SeedScores(runs.trial[kept], runs.seed[kept], runs.score[kept]),
+            **{name: getattr(self, name)[self.first] for name in by_trial},
+        )
 
     def count(self, ending: Ending) -> int:
         """Return how many trials ended in this way."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contrasweep.tuning.methods.metrics import is_fraction
+from contrasweep.tuning.methods.metrics import bounds_of
 from contrasweep.tuning.sensitivity import enough
 from contrasweep.tuning.sensitivity.basis import basis_of
 from contrasweep.tuning.sensitivity.continuation import fit_continuation
@@ -175,10 +175,10 @@ def _drawn(o: Observations, measured: Floats, order: Ints, names: Sequence[str])
 
 
 def _bounds(metric: str, measured: Floats) -> tuple[float, float]:
-    """Return the values between which a metric lies: a line through its scores would leave them."""
-    if not is_fraction(metric):
-        return -np.inf, np.inf
-    low, high = (-1.0, 0.0) if metric.startswith("-") else (0.0, 1.0)
+    """Return the values between which a score lies: a line through its scores would leave them."""
+    low, high = bounds_of(metric)
+    if metric.startswith("-"):
+        low, high = -high, -low
     known = measured[np.isfinite(measured)]
     # Scores that leave them themselves are of another scale.
     inside = bool(((known >= low) & (known <= high)).all())

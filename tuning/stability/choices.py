@@ -41,8 +41,8 @@ def write_choices(
             place = chosen_place(select, budget)
             if not completed[place]:
                 raise InputError(
-                    f"--choices: the first {budget} trials of {study.study} have all failed; "
-                    "leave their number out of --budgets"
+                    f"--choices: given --budgets with {budget}, but no trial among the first {budget} of "
+                    f"{study.study} has completed; leave that number out of --budgets"
                 )
             selected = _named(by_number[int(study.trial[place])], budget)
             texts[folder / f"{study.study}-{budget}.yaml"] = best_yaml(selected, search.record.versions)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from contrasweep.tuning.statistics import Floats, Ints
+from contrasweep.tuning.statistics import Floats, Ints, percentile_interval
 
 AT_ONCE: Final = 2_000
 """Subsets that are drawn together: bounds memory."""
@@ -46,7 +46,7 @@ def agreement(
     """Draw subsets of the pools and compare the rankings.
 
     Args:
-        ranks: `chances.ranks_of` of each method.
+        ranks: `win_probabilities.ranks_of` of each method.
         reports: the report scores of each method.
         budgets: how many configurations are drawn.
         paired: whether all methods draw the same numbers.
@@ -62,7 +62,7 @@ def agreement(
         taus.append((orders * whole).mean(axis=-1))
         same.append((orders == whole).all(axis=-1))
     tau = np.concatenate(taus)
-    low, high = np.quantile(tau, (0.025, 0.975), axis=0)
+    low, high = percentile_interval(tau)
     return Agreement(
         tau=tau.mean(axis=0),
         error=tau.std(axis=0, ddof=1) / np.sqrt(subsets),

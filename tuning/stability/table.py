@@ -10,6 +10,7 @@ from contrasweep.tuning.results.numbers import number_text
 from contrasweep.tuning.stability.analysis import Chances, Found, Series, Stability
 from contrasweep.tuning.stability.claims import names_of
 from contrasweep.tuning.stability.variance import PARTS
+from contrasweep.tuning.statistics import Z
 
 NOT_BY: Final = "not by {last}"
 NOT_LOOKED_AT: Final = "not computed"
@@ -113,7 +114,7 @@ def ranking_rows(found: Stability) -> list[dict[str, str]]:
     return [
         {
             "trials": str(budget),
-            "Kendall's tau": f"{tau.tau[place]:.2f} ± {1.96 * tau.error[place]:.2f}",
+            "Kendall's tau": f"{tau.tau[place]:.2f}",
             "95 % of searches": f"{tau.low[place]:.2f} to {tau.high[place]:.2f}",
             "same ranking": percent(tau.same[place]),
         }
@@ -164,6 +165,12 @@ def sentences(found: Stability) -> list[str]:
             "selected configurations score on the seed that selects than on the others, less what it adds to "
             "all."
         )
+    if found.ranking is not None:
+        told.append(
+            f"Kendall's tau is the mean over {counted(found.ranking.subsets, 'random subset')} of these "
+            f"pools, which makes it uncertain by ±{Z * float(found.ranking.error.max()):.2g} at most. With "
+            "other pools it may be very different."
+        )
     if found.ranking is not None and found.ranking.tied:
         told.append(
             f"The ranking of the whole pools ties {counted(found.ranking.tied, 'pair')} of methods, so "
@@ -171,9 +178,10 @@ def sentences(found: Stability) -> list[str]:
         )
     for one in (one.study for one in found.found):
         if one.failed:
-            told.append(f"{one.study}: {one.failed} failed trials count as the worst completed one.")
+            failed = counted(one.failed, "failed trial")
+            told.append(f"{one.study}: {failed} counted with the scores of the worst completed one.")
         if one.left_out:
-            told.append(f"{one.study}: {one.left_out} trials have not ended, and are left out.")
+            told.append(f"{one.study}: without {counted(one.left_out, 'trial')} that had not ended.")
     return told
 
 

@@ -20,6 +20,7 @@ def shot_rows(labels: Tensor, classes: int, shots: int, dataset: str, draw: int)
         draw: the number of the draw, from 0.
     """
     order = torch.randperm(len(labels), generator=torch_generator("few shots", dataset, draw))
-    drawn = labels.cpu()[order]
-    rows = [order[(drawn == label).nonzero().flatten()[:shots]] for label in range(classes)]
-    return torch.cat(rows).sort().values.to(labels.device)
+    drawn, places = labels.cpu()[order].sort(stable=True)
+    # Among those of its class, in the order of the draw.
+    place = torch.arange(len(drawn)) - torch.searchsorted(drawn, torch.arange(classes))[drawn]
+    return order[places[place < shots]].sort().values.to(labels.device)

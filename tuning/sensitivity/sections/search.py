@@ -220,20 +220,30 @@ def _add_progress(
 
 
 def _tell_noise(found: SeedNoise, one: StudySensitivity) -> tuple[str, list[go.Figure]]:
+    crossed = found.seed_std is not None
+    runs = "single runs on one seed" if crossed else "single runs"
     text = (
-        f"Over {found.trials} configurations with {found.runs} runs, seeds scatter by {found.seed_std:.3g} "
-        f"(95 %: {found.seed_low:.3g} to {found.seed_high:.3g}), configurations by {found.trial_std:.3g}: "
-        f"{100 * found.share:.0f} % of the variance of single runs comes from the configuration "
-        f"({100 * found.share_low:.0f} to {100 * found.share_high:.0f} %). Two single runs that differ "
-        f"by less than {found.detectable:.3g} may differ by their seeds alone."
+        f"Over {found.trials} configurations with {found.runs} runs, the noise of a run has a standard "
+        f"deviation of {found.noise_std:.3g} (95 %: {found.noise_low:.3g} to {found.noise_high:.3g}), and "
+        f"configurations have one of {found.trial_std:.3g}: {100 * found.share:.0f} % of the variance of "
+        f"{runs} comes from the configuration ({100 * found.share_low:.0f} to {100 * found.share_high:.0f} "
+        f"%). Two {runs} that differ by less than {found.detectable:.3g} may differ by noise alone. "
+    )
+    text += (
+        f"A seed also adds something to all configurations alike, with a standard deviation of about "
+        f"{found.seed_std:.3g} (known from {found.seeds} seeds only). It is no part of that noise, because "
+        "it cancels when runs on one seed are compared."
+        if crossed
+        else "These trials share no two seeds, so what a seed adds to all configurations counts as noise."
     )
     return text, []
 
 
 def _noise_rows(found: SeedNoise, one: StudySensitivity) -> Iterator[Record]:
     columns = (
-        *("seed std", "seed std low", "seed std high", "configuration std", "share of configurations"),
-        *("share low", "share high", "detectable difference", "trials", "runs"),
+        *("noise std", "noise std low", "noise std high", "seed std", "configuration std"),
+        *("share of configurations", "share low", "share high", "detectable difference"),
+        *("trials", "runs", "shared seeds"),
     )
     yield dict(zip(columns, asdict(found).values(), strict=True))
 
