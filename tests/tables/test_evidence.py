@@ -16,6 +16,8 @@ from contrasweep.tuning.tables.statements import (
     arithmetic,
     compare_sides,
     constant,
+    either,
+    every,
 )
 
 SIMULATIONS = 4_000
@@ -158,15 +160,32 @@ def test_equal_differences_of_five_seeds_do_not_contradict_one_of_several_compar
     assert against_and_for(All((false, true)), 5)[1][0] > ERROR
 
 
+def test_brackets_change_no_correction_for_the_number_of_comparisons() -> None:
+    """Each of k comparisons contradicts at 5 % / k, however `and` and `max` have put them together."""
+    rows = simulated([0.0, 0.0, 0.0, 0.0], 5)
+    pairs = [compare_sides(">", rows[0], row) for row in rows[1:]]
+    flat = against_and_for(every(*pairs), 5)
+    nested = against_and_for(every(every(*pairs[:2]), pairs[2]), 5)
+    largest = against_and_for(every(compare_sides(">", rows[0], Extremum(True, tuple(rows[1:])))), 5)
+    assert np.array_equal(flat, nested)
+    assert np.array_equal(flat, largest)
+    lone = against_and_for(either(*pairs), 5)
+    assert np.array_equal(lone, against_and_for(either(either(*pairs[:2]), pairs[2]), 5))
+
+
 def test_what_has_no_value_is_neither_supported_nor_contradicted() -> None:
     false, true = against_and_for(compare_sides(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
     assert (false.tolist(), true.tolist()) == ([1.0], [1.0])
 
 
-def test_a_comparison_that_admits_equality_is_true_of_equal_rows_without_spread() -> None:
+def test_rows_that_are_equal_on_every_seed_support_at_least_by_the_sign_test_and_above_not_at_all() -> None:
+    """Five ties are as weak a sign of "not below" as five equal gains are of "above"."""
     same = Quantity("a", np.ones(6)), Quantity("b", np.ones(6))
-    assert against_and_for(compare_sides(">=", *same), 5)[0].tolist() == [0.0]
+    assert against_and_for(compare_sides(">=", *same), 5)[0].tolist() == [0.5**5]
     assert against_and_for(compare_sides(">", *same), 5)[0].tolist() == [1.0]
+    assert judge_each(compare_sides(">=", *same), 5)[0].finding == "supports"
+    fact = Quantity("a", np.ones(1)), Quantity("b", np.ones(1))
+    assert against_and_for(compare_sides(">=", *fact), 5)[0].tolist() == [0.0]
 
 
 @pytest.mark.parametrize("cells", [1, 6, 20])

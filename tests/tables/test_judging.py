@@ -79,6 +79,17 @@ def test_a_quotient_by_a_number_that_is_0_is_refused() -> None:
         verdict('row["a"].acc > 1 / 0', TABLE)
 
 
+def test_a_check_that_is_true_of_all_runs_is_refused_and_never_holds() -> None:
+    for check in ('argmax(rows["a"].acc) == "a"', 'row["a"].acc >= row["a"].acc', "1 < 2"):
+        with pytest.raises(InputError, match="true whatever the runs are"):
+            verdict(check, TABLE)
+
+
+def test_a_negative_number_is_told_as_it_is_written() -> None:
+    (one,) = verdict('row["a"].acc - row["b"].acc > -1', TABLE).comparisons
+    assert one.text == "a.acc - b.acc > -1"
+
+
 def test_every_column_of_another_table_is_read() -> None:
     other = runs({("a", "acc"): HIGH, ("a", "loss"): HIGH})
     found = verdict('table["other"].row["a"][:] > 5', {("b", "acc"): LOW, ("b", "loss"): LOW}, other=other)
