@@ -17,7 +17,7 @@ from contrasweep.tuning.results.columns import (
     texts,
 )
 from contrasweep.tuning.results.numbers import number_text
-from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
+from contrasweep.tuning.statistics import Comparison, Summary, compare_first, is_number, summarise
 from contrasweep.tuning.store import (
     ResultsStore,
     StudyRecord,
@@ -161,12 +161,8 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
         summary = _summary(name, own, prefix)
         if summary is not None:
             column = prefix + main_score(list(summary.scores))
-            found[name] = {row["seed"]: row[column] for row in own if _is_number(row.get(column))}
+            found[name] = {row["seed"]: row[column] for row in own if is_number(row.get(column))}
     return found
-
-
-def _is_number(score: float | None) -> bool:
-    return score is not None and math.isfinite(score)
 
 
 def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | None:
