@@ -109,7 +109,7 @@ def _covered(paper: str, judged: Sequence[JudgedForm]) -> Covered:
     found = [(one, *pair) for one in judged if one.as_printed for pair in compared_cells(one)]
     return Covered(
         ours=sum(_holds_zero(cell.difference) for _, cell, _ in found),
-        untrained=sum(_holds_zero(_untrained_difference(one.results, *pair)) for one, *pair in found),
+        untrained=sum(_holds_zero(_untrained_gap(one.results, cell, own)) for one, cell, own in found),
         compared=len(found),
         printed=sum(cell.mean is not None for cell in printed),
     )
@@ -119,9 +119,7 @@ def _holds_zero(gap: Difference | None) -> bool:
     return gap is not None and gap.low is not None and not gap.apart
 
 
-def _untrained_difference(
-    results: TableResults, cell: Compared, control: Compared | None
-) -> Difference | None:
+def _untrained_gap(results: TableResults, cell: Compared, control: Compared | None) -> Difference | None:
     """Return the untrained encoder minus the printed value, with the interval that ours would have."""
     if control is None or control.ours is None or cell.published is None:
         return None
