@@ -134,6 +134,21 @@ def test_a_comparison_is_found_true_false_equal_or_open(
     assert found.text == "a > b"
 
 
+def test_two_cells_are_equal_where_the_interval_of_90_percent_lies_within_the_margin() -> None:
+    from scipy import stats
+
+    gaps = np.array([0.3, -0.1, 0.2, 0.0, -0.2])
+    low, high = stats.t.interval(0.9, 4, gaps.mean(), stats.sem(gaps))
+    weights = leave_one_out(5)
+    for margin, finding in ((high + 1e-6, "equal"), (high - 1e-6, "undecided")):
+        one, other = (
+            Quantity(name, weights @ own, margin=margin) for name, own in (("a", gaps), ("b", 0 * gaps))
+        )
+        (found,) = judge_each(compare_sides(">", one, other), 5)
+        assert (found.low, found.high) == pytest.approx((low, high))
+        assert found.finding == finding
+
+
 @pytest.mark.parametrize("level", [1.0, 1e4])
 def test_equal_differences_of_all_seeds_are_judged_by_their_signs_and_have_no_interval(level: float) -> None:
     """Five scores that differ by an image of the test split do not say that all other seeds do."""
