@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,14 @@ class Summary:
         return None if self.std is None else self.std / math.sqrt(self.n)
 
 
+def is_number(value: float | None) -> TypeGuard[float]:
+    """Whether a score is there and finite: others are left out of every summary."""
+    return value is not None and math.isfinite(value)
+
+
 def summarise(values: Iterable[float | None]) -> Summary | None:
     """Summarise the values that are finite numbers; None without any."""
-    numbers = [value for value in values if value is not None and math.isfinite(value)]
+    numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
     std = statistics.stdev(numbers) if len(numbers) > 1 else None

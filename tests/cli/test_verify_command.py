@@ -193,6 +193,14 @@ def test_a_division_by_nothing_names_its_claim(verify: Verify) -> None:
         ([TRUE | {"check": 'increasing("loss")'}], ["claim 1", "unknown curve 'loss'"]),
         ([TRUE | {"check": 'table["t"].row["ours"].acc > 1'}], ["claim 1", "unknown table 't'"]),
         ([TRUE | {"columns": ["ac"]}], ["claim 1", "unknown column 'ac'", "'acc'"]),
+        ([TRUE | {"columns": ["acc"]}], ["claim 1: columns, given acc, say what [:] stands for"]),
+        # What is true of any runs would seem to be confirmed by them.
+        ([TRUE | {"check": 'argmax(rows["ours"].acc) == "ours"'}], ["claim 1: the check compares nothing"]),
+        ([TRUE | {"check": "1 < 2"}], ["compares nothing: it is true whatever the runs are"]),
+        (
+            [TRUE | {"check": 'argmax(rows_except["ours"].acc) == "ours"'}],
+            ["claim 1: row 'ours' is not in the group that it is said to be the best of: theirs"],
+        ),
         ("margins: {ac: 1}\nclaims: [{text: a, check: 1 < 2}]", ["margins", "unknown column 'ac'", "'acc'"]),
         (
             "margins: {acc: -1}\nclaims: [{text: a, check: 1 < 2}]",
@@ -216,6 +224,32 @@ def test_wrong_claims_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ('at("c", 3) > 1', "at: curve 'c' has no place 3; its places are 1, 2"),
+        ("max_at(3) > 1", "max_at: curve 'c' has no place 3"),
+        # What is true, or false, of all curves with so few places would seem to be found by the runs.
+        ('linear_in_x("c")', "linear_in_x needs 3 places: a line passes through the 2 of c"),
+        ('quadratic_in_x("c")', "quadratic_in_x needs 4 places: a parabola passes through the 2 of c"),
+        ('rises_then_falls("c")', "rises_then_falls needs 3 places: no place of c is between its ends"),
+        ('argmax_xy("c") == (1, 2)', "argmax_xy takes a map over two axes; c is a curve over one"),
+        ('argmax_x("words") > 1', "words is a curve over few, many; a function of x takes one over numbers"),
+        ('crossing_x("low", "c") > 1', "crossing_x interpolates over log x: low has x = 0; allowed: above 0"),
+    ],
+)
+def test_what_a_curve_cannot_decide_is_refused(verify: Verify, check: str, said: str) -> None:
+    places = {"c": [1, 2], "words": ["few", "many"], "low": [0, 2]}
+    curves = {
+        name: [{"row": row, "column": "acc", "x": x} for row, x in zip(HEIGHTS, xs, strict=True)]
+        for name, xs in places.items()
+        if name == "c" or name in check
+    }
+    says(
+        verify(json.dumps({"curves": curves, "claims": [{"text": "t", "check": check}]})), f"claim 1: {said}"
+    )
+
+
+@pytest.mark.parametrize(
     ("runs", "parts"),
     [
         (HEADER, ["runs.csv holds no runs"]),
@@ -223,7 +257,7 @@ def test_wrong_claims_are_refused(
         (RUNS.replace("value", "Values", 1), ["has no column 'value'", "Did you mean 'Values'?"]),
         (RUNS.replace("seed,value", "seed,seed,value").replace("acc,", "acc,1,"), ["2 columns 'seed'"]),
         (RUNS + "ours,acc,1,3\n", ["row 'ours', column 'acc', seed 1 is given 2 times"]),
-        (RUNS + "ours,acc,6,nan\n", ["row 'ours', column 'acc', seed 6", "a finite number is needed"]),
+        (RUNS + "ours,acc,6,nan\n", ["column 'acc', seed 6 has no value: a finite number is needed"]),
         (RUNS + "ours,acc,6,inf\n", ["row 'ours', column 'acc', seed 6 has the value inf"]),
         (RUNS + "ours,acc,6,high\n", ["column 'value' is not double", "high"]),
         (RUNS + "ours,acc,first,1\n", ["column 'seed' is not int64", "first"]),

@@ -56,6 +56,19 @@ def test_what_was_written_is_read_back(best: Path) -> None:
     assert config.experiment.seed == 4
 
 
+def test_a_whole_number_for_a_float_is_the_same_experiment(tmp_path: Path) -> None:
+    """Programs that read and write the file may write 1 for 1.0; its runs then must not be other runs."""
+    values = {**VALUES, "sigma2": 1.0}
+    experiment = resolve("fair-cclk", "colour-digits", {**values, "seed": 4})
+    selected = replace(SELECTED, values=values, experiment=experiment)
+    path = tmp_path / "best.yaml"
+    text = best_yaml(selected, {})
+    assert text.count("sigma2: 1.0") == 2
+    path.write_text(text.replace("sigma2: 1.0", "sigma2: 1"))
+    assert load_best(path).experiment.identity() == experiment.identity()
+    assert type(load_best(path).values["sigma2"]) is float
+
+
 def test_the_file_states_its_plugins_and_is_refused_where_they_are_absent(tmp_path: Path) -> None:
     selected = replace(SELECTED, experiment=SELECTED.experiment.model_copy(update={"method": "mine"}))
     versions = {"my-plugin": "0.3", "my-plugin adds": "method mine", "other": "1", "other adds": "method its"}

@@ -19,6 +19,9 @@ def test_the_interval_is_welchs_where_the_print_states_runs_and_deviation() -> N
     expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
     assert found.method == "Welch"
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert difference(Summary(85.4, _std(ours), 5), mean, std, 1).method == "ours alone", (
+        "one has no deviation"
+    )
 
 
 def test_without_the_number_of_printed_runs_the_interval_is_ours_alone() -> None:

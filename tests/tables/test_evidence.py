@@ -16,6 +16,8 @@ from contrasweep.tuning.tables.statements import (
     arithmetic,
     compare_sides,
     constant,
+    either,
+    every,
 )
 
 SIMULATIONS = 4_000
@@ -132,6 +134,21 @@ def test_a_comparison_is_found_true_false_equal_or_open(
     assert found.text == "a > b"
 
 
+def test_two_cells_are_equal_where_the_interval_of_90_percent_lies_within_the_margin() -> None:
+    from scipy import stats
+
+    gaps = np.array([0.3, -0.1, 0.2, 0.0, -0.2])
+    low, high = stats.t.interval(0.9, 4, gaps.mean(), stats.sem(gaps))
+    weights = leave_one_out(5)
+    for margin, finding in ((high + 1e-6, "equal"), (high - 1e-6, "undecided")):
+        one, other = (
+            Quantity(name, weights @ own, margin=margin) for name, own in (("a", gaps), ("b", 0 * gaps))
+        )
+        (found,) = judge_each(compare_sides(">", one, other), 5)
+        assert (found.low, found.high) == pytest.approx((low, high))
+        assert found.finding == finding
+
+
 @pytest.mark.parametrize("level", [1.0, 1e4])
 def test_equal_differences_of_all_seeds_are_judged_by_their_signs_and_have_no_interval(level: float) -> None:
     """Five scores that differ by an image of the test split do not say that all other seeds do."""
@@ -158,15 +175,32 @@ def test_equal_differences_of_five_seeds_do_not_contradict_one_of_several_compar
     assert against_and_for(All((false, true)), 5)[1][0] > ERROR
 
 
+def test_brackets_change_no_correction_for_the_number_of_comparisons() -> None:
+    """Each of k comparisons contradicts at 5 % / k, however `and` and `max` have put them together."""
+    rows = simulated([0.0, 0.0, 0.0, 0.0], 5)
+    pairs = [compare_sides(">", rows[0], row) for row in rows[1:]]
+    flat = against_and_for(every(*pairs), 5)
+    nested = against_and_for(every(every(*pairs[:2]), pairs[2]), 5)
+    largest = against_and_for(every(compare_sides(">", rows[0], Extremum(True, tuple(rows[1:])))), 5)
+    assert np.array_equal(flat, nested)
+    assert np.array_equal(flat, largest)
+    lone = against_and_for(either(*pairs), 5)
+    assert np.array_equal(lone, against_and_for(either(either(*pairs[:2]), pairs[2]), 5))
+
+
 def test_what_has_no_value_is_neither_supported_nor_contradicted() -> None:
     false, true = against_and_for(compare_sides(">", Quantity("a", np.full(6, np.nan)), constant(1.0)), 5)
     assert (false.tolist(), true.tolist()) == ([1.0], [1.0])
 
 
-def test_a_comparison_that_admits_equality_is_true_of_equal_rows_without_spread() -> None:
+def test_rows_that_are_equal_on_every_seed_support_at_least_by_the_sign_test_and_above_not_at_all() -> None:
+    """Five ties are as weak a sign of "not below" as five equal gains are of "above"."""
     same = Quantity("a", np.ones(6)), Quantity("b", np.ones(6))
-    assert against_and_for(compare_sides(">=", *same), 5)[0].tolist() == [0.0]
+    assert against_and_for(compare_sides(">=", *same), 5)[0].tolist() == [0.5**5]
     assert against_and_for(compare_sides(">", *same), 5)[0].tolist() == [1.0]
+    assert judge_each(compare_sides(">=", *same), 5)[0].finding == "supports"
+    fact = Quantity("a", np.ones(1)), Quantity("b", np.ones(1))
+    assert against_and_for(compare_sides(">=", *fact), 5)[0].tolist() == [0.0]
 
 
 @pytest.mark.parametrize("cells", [1, 6, 20])

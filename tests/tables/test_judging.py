@@ -1,6 +1,7 @@
 """Verdicts on cases where it is easy to err: facts beside runs, places of tops, ties, deviations, gaps."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,7 @@ TABLE: Cells = {
     ("still", "acc"): [7] * 5,
     ("none", "acc"): [0] * 5,
     ("fact", "acc"): 50,
+    ("twin", "acc"): 50,
     ("bound", "acc"): 60,
     ("a", "loss"): HIGH,
 }
@@ -64,6 +66,13 @@ TABLE: Cells = {
         ('row["still"].acc.std < 1', "holds"),
         ('row["none"].acc > row["none"].acc', "equal"),
         ('similar(row["none"].acc, row["none"].acc)', "holds"),
+        # The first of equal rows is the best.
+        ('argmax(rows["fact", "twin"].acc) == "fact"', "holds"),
+        ('argmax(rows["fact", "twin"].acc) == "twin"', "contradicted"),
+        # A negative factor makes the smallest of the largest.
+        ('max(rows["a", "b"].acc) * -1 > -85', "contradicted"),
+        ('-1 * max(rows["a", "b"].acc) > -85', "contradicted"),
+        ('min(rows["a", "b"].acc) / -1 < -85', "contradicted"),
         # What has no value is neither supported nor contradicted.
         ('row["a"].acc / row["none"].acc > 1', "undecided"),
         ('row["none"].acc / row["none"].acc > 1', "undecided"),
@@ -77,6 +86,51 @@ def test_edges(check: str, status: str) -> None:
 def test_a_quotient_by_a_number_that_is_0_is_refused() -> None:
     with pytest.raises(InputError, match="divides by 0"):
         verdict('row["a"].acc > 1 / 0', TABLE)
+
+
+def test_a_check_that_is_true_of_all_runs_is_refused_and_never_holds() -> None:
+    for check in ('argmax(rows["a"].acc) == "a"', 'row["a"].acc >= row["a"].acc', "1 < 2"):
+        with pytest.raises(InputError, match="true whatever the runs are"):
+            verdict(check, TABLE)
+
+
+def test_a_negative_number_is_told_as_it_is_written() -> None:
+    (one,) = verdict('row["a"].acc - row["b"].acc > -1', TABLE).comparisons
+    assert one.text == "a.acc - b.acc > -1"
+
+
+def test_a_deviation_is_that_of_the_sample_with_the_interval_of_the_jackknife() -> None:
+    (one,) = verdict('row["a"].acc.std > 1', TABLE).comparisons
+    own = np.array(HIGH, dtype=float)
+    pseudo = [5 * own.std(ddof=1) - 4 * np.delete(own, seed).std(ddof=1) for seed in range(5)]
+    assert one.margin == pytest.approx(np.mean(pseudo) - 1)
+    assert one.high - one.low == pytest.approx(2 * 2.131847 * np.std(pseudo, ddof=1) / 5**0.5)
+
+
+def test_numbers_of_columns_with_different_margins_are_never_equal() -> None:
+    """Half a point of accuracy says nothing about half a point of something else."""
+    cells = {("a", "acc"): [80, 80.1, 79.9, 80, 80.1], ("a", "f1"): [80, 79.9, 80.1, 80, 80]}
+    for margin, status in ((0.5, "equal"), (0.4, "undecided")):
+        table = replace(runs(cells), margins={"acc": 0.5, "f1": margin})
+        found = judge(Claim(text="t", check='row["a"].acc > row["a"].f1', holds=None), table)
+        assert found.status == status
+
+
+def test_a_curve_below_zero_may_be_flat_and_its_ends_need_all_places() -> None:
+    places = {
+        name: tuple(Place((f"k{x}", name), float(x)) for x in (1, 2, 3)) for name in ("whole", "gap", "level")
+    }
+    cells: Cells = {(f"k{x}", "whole"): [-100 - x, -101 - x, -99 - x, -100, -100] for x in (1, 2, 3)}
+    cells = {**cells, ("k1", "gap"): LOW, ("k2", "gap"): HIGH}
+    cells = {**cells, **{(f"k{x}", "level"): 5.0 for x in (1, 2, 3)}}
+
+    def status(check: str) -> str:
+        return judge(Claim(text=check, check=check, holds=None), runs(cells, places)).status
+
+    assert status('flat("whole")') == "holds"
+    assert status('at("gap", 2) > at("gap", 1)') == "holds"
+    assert status('increasing("level")') == "contradicted", "it must end above its start"
+    assert status('at("gap", "largest") > at("gap", "smallest")') == "not run"
 
 
 def test_every_column_of_another_table_is_read() -> None:

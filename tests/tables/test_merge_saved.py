@@ -40,6 +40,16 @@ def test_the_seeds_of_two_machines_are_those_of_one(tmp_path: Path) -> None:
     assert found.gaps == {}
 
 
+def test_a_file_with_more_planned_seeds_keeps_its_plan_and_a_shared_run_needs_all_its_columns(
+    tmp_path: Path,
+) -> None:
+    one, other = made(tmp_path / "one", range(1, 3)), made(tmp_path / "other", range(3, 4))
+    assert joined(other, replace(one, seeds=5)).gaps["infonce", "acc"] == "3 of 5 runs done"
+    (cell,) = [cell for cell in PLAN.running if (cell.row, cell.column) == ("infonce", "acc")]
+    known = {("infonce", "acc"): {1, 2}, ("infonce", "mse"): {2, 3}}
+    assert PLAN.known_seeds(cell, known) == {2}
+
+
 def test_a_cell_that_only_one_has_stays_and_gaps_say_what_is_missing(tmp_path: Path) -> None:
     one, other = made(tmp_path / "one", range(1, 2)), made(tmp_path / "other", range(2, 3))
     alone = replace(other, values=tuple(v for v in other.values if v.row == "infonce"))

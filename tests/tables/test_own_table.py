@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from contrasweep.search_spaces.tables import Claim
-from contrasweep.tuning.tables.checks import CurveCall, parse_check, tables_read, walk
+from contrasweep.tuning.tables.checks import CurveCall, has_star, parse_check, tables_read, walk
 from contrasweep.tuning.tables.own_table import read_own_table
 from contrasweep.tuning.tables.results import RunValue, TableResults, read_results
 from contrasweep.tuning.tables.runs import runs_of
@@ -47,7 +47,12 @@ def written(
         "columns": list(dict.fromkeys([*columns, *own.table.run.columns])),
         "curves": points,
         "claims": [
-            {"text": c.text, "check": c.check} | ({"columns": list(c.columns or columns)} if columns else {})
+            {"text": c.text, "check": c.check}
+            | (
+                {"columns": list(c.columns or columns)}
+                if columns and has_star(parse_check(c.check or ""))
+                else {}
+            )
             for c in claims
         ],
     }

@@ -1,5 +1,6 @@
 """Results from the store: values, gaps, and the small file that keeps them."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,13 +8,17 @@ import pytest
 
 from contrasweep.search_spaces.tables import load_table
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.store import ResultsStore
+from contrasweep.tuning.planning.resources import AskedResources
+from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from contrasweep.tuning.tables.collect import StoredRuns, collect, runs_done
 from contrasweep.tuning.tables.outdated import changed_settings
 from contrasweep.tuning.tables.plan import plan_table
-from contrasweep.tuning.tables.planned import DATA
+from contrasweep.tuning.tables.planned import DATA, CellPlan
 from contrasweep.tuning.tables.render import markdown
-from contrasweep.tuning.tables.results import read_results, save_results
+from contrasweep.tuning.tables.results import RunValue, TableResults, read_results, save_results
+from contrasweep.tuning.tables.run import run_table
+from contrasweep.tuning.tables.text import facts
+from contrasweep.tuning.tables.verdict import judge_all
 from tests.tables.stored import score, store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
@@ -43,6 +48,36 @@ def test_a_failed_run_leaves_a_gap_with_its_error(tmp_path: Path) -> None:
     gaps = collect(PLAN, StoredRuns(store)).gaps
     assert gaps["infonce", "acc"] == "2 of 3 runs done, 1 failed: loss nan at epoch 1"
     assert ("fair-cclk", "acc") not in gaps
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_run_without_a_finite_score_is_a_gap_and_counts_neither_here_nor_in_verdicts(
+    number: float, tmp_path: Path
+) -> None:
+    """The table would otherwise show two runs of the row, and its verdicts a doubt about three."""
+
+    def some(cell: CellPlan, seed: int) -> float:
+        return number if (cell.row, seed) == ("fair-cclk", 2) else score(cell, seed)
+
+    found = collect(PLAN, StoredRuns(store_runs(PLAN, tmp_path, some)))
+    assert found.gaps["fair-cclk", "acc"] == "2 of 3 runs done, 1 without a finite score"
+    assert found.of("fair-cclk", "acc").keys() == {1, 3}
+    assert {verdict.seeds for verdict in judge_all(found)} == {2, None}
+
+
+def test_runs_of_another_series_of_contrasweep_do_not_count(tmp_path: Path) -> None:
+    store = store_runs(PLAN, tmp_path, score)
+    name = "table-cclk-t3-quick-infonce-colour-digits-final"
+    record = store.study(name)
+    old = record.model_copy(update={"versions": {**record.versions, "contrasweep": "0.0.9"}})
+    save_study(open_location(tmp_path, writable=True), old, replace=True)
+    found = collect(PLAN, StoredRuns(ResultsStore(tmp_path)))
+    assert found.gaps["infonce", "acc"] == (
+        "the store holds runs of contrasweep 0.0.9 under this name: use another results folder"
+    )
+    assert {value.row for value in found.values} == {"fair-infonce", "fair-cclk"}
+    with pytest.raises(InputError, match=r"made by contrasweep 0\.0\.9.*: use another results folder"):
+        run_table(PLAN, AskedResources(1), results=tmp_path)
 
 
 def test_an_empty_store_is_all_gaps(tmp_path: Path) -> None:
@@ -77,6 +112,16 @@ def test_runs_with_other_settings_are_not_taken_for_ours(tmp_path: Path) -> None
     found = collect(plan_table(table, scale="quick"), StoredRuns(ResultsStore(tmp_path)))
     assert found.values == ()
     assert all("other settings" in why for why in found.gaps.values())
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"), [((1, 2, 3), "seeds 1 to 3"), ((4, 5), "seeds 4 to 5"), ((1,), "seed 1")]
+)
+def test_the_seeds_that_are_told_are_those_of_the_runs(seeds: tuple[int, ...], told: str) -> None:
+    """A row whose search took three seeds has its final runs on later ones."""
+    values = tuple(RunValue("dnn", "scene_f1", seed, 0.5) for seed in seeds)
+    found = TableResults(load_table("herocon-t2"), "paper", True, 5, values)
+    assert any(f"deviation over {told}, as many as n says" in line for line in facts(found))
 
 
 def test_results_come_back_from_their_file(tmp_path: Path) -> None:

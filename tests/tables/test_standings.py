@@ -82,6 +82,17 @@ def test_columns_that_repeat_others_under_other_settings_decide_no_claim() -> No
     assert stand.outcome == "other form"
 
 
+def test_a_claim_that_reads_paper_and_other_data_is_not_decided() -> None:
+    own = stored({"infonce": 84.0, "fair-cclk": 88.0})
+    table = own.results.table
+    other = table.run.columns["mse"].model_copy(update={"stands_in": "other images", "other_data": True})
+    run = table.run.model_copy(update={"columns": {**table.run.columns, "mse": other}})
+    results = replace(own.results, table=table.model_copy(update={"run": run}))
+    stands = standings([JudgedForm(results, tuple(judge_all(results)))])
+    assert claim(stands).outcome == "other form"
+    assert claim(stands).found["paper's"].hatched
+
+
 def test_claims_without_runs_say_why() -> None:
     stands = standings([])
     outcomes = {(stand.table.id, stand.claim.check is None): stand.outcome for stand in stands}
@@ -111,6 +122,20 @@ def test_printed_values_are_counted_in_our_interval_and_in_the_untrained_encoder
     judged = [stored({"infonce": 84.1, "fair-cclk": 70.0}, untrained=86.4)]
     covered = scoreboard(standings(judged), judged)[-1].covered
     assert (covered.ours, covered.untrained, covered.compared) == (1, 1, 4)
+
+
+def test_the_untrained_encoder_is_compared_with_print_as_ours_are() -> None:
+    """HeroCon prints deviations of five runs, so both intervals are Welch's."""
+    # 0.5902 ± 0.0122 is printed: 0.6 lies outside of the interval of runs that deviate by 0.0016 alone.
+    values = tuple(
+        RunValue("dnn", "scene_f1", seed, 0.598 + seed / 1000, untrained=0.598 + seed / 1000)
+        for seed in range(5)
+    )
+    table = load_table("herocon-t2")
+    results = TableResults(table, "paper", False, 5, values)
+    judged = [JudgedForm(results, ())]
+    covered = scoreboard(standings(judged), judged)[-1].covered
+    assert (covered.ours, covered.untrained, covered.compared) == (1, 1, 1)
 
 
 def test_each_verdict_has_a_look_and_each_outcome_a_meaning() -> None:

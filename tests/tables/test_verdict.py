@@ -120,6 +120,14 @@ def test_what_did_not_leave_its_untrained_encoder_is_inert() -> None:
     assert judge(HIGHER, results(cells, untrained=80.0)).status == "holds"
 
 
+def test_the_more_cells_a_claim_reads_the_clearer_one_must_have_moved() -> None:
+    # Beyond the margin by t = 3.26: p is 0.016 on one side, and must be at most 5 % / 2k for k cells.
+    moved = [80.5 + gap for gap in (0, 2, 3, 4, 5)]
+    found = results({("fair-cclk", "acc"): moved, ("infonce", "acc"): [80.0] * 5}, untrained=80.0)
+    assert judge(claim('row["fair-cclk"].acc > 50'), found).status == "holds"
+    assert judge(HIGHER, found).status == "inert"
+
+
 def test_chance_is_how_often_the_claim_holds_with_the_rows_shuffled() -> None:
     found = results({("fair-cclk", "acc"): HIGH, ("infonce", "acc"): LOW})
     pair = judge(HIGHER, found).chance

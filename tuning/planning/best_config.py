@@ -81,6 +81,7 @@ def load_best(path: Path, data_root: Path | None = None, results: str | Path | N
     """
     # Imported here because it imports torch; who selects and writes a configuration does not need it.
     from contrasweep.tuning.planning.resolve import check_experiment
+    from contrasweep.tuning.planning.settings import with_declared_types
 
     content = read_mapping(path)
     if "method" in content and "experiment" not in content:
@@ -111,6 +112,7 @@ def load_best(path: Path, data_root: Path | None = None, results: str | Path | N
     searched = None if results is None else _data_root_of_search(study, experiment.dataset, results)
     with told_to_user(f"{path}: experiment: ", advice):
         check_experiment(experiment, data_root_of(data_root, searched))
+    experiment = with_declared_types(experiment)
     return BestConfig(
         study,
         _whole_number(path, "trial", content["trial"], 0),
@@ -176,5 +178,5 @@ def _values(path: Path, given: Any, experiment: Experiment) -> Mapping[str, Scal
                 f"{path}: values: {name} is {reprlib.repr(value)}, the experiment has {held!r}: "
                 "give the same value in both places"
             )
-        values[str(name)] = value
+        values[str(name)] = held
     return values

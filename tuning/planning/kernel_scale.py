@@ -10,7 +10,7 @@ from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
 from contrasweep.tuning.experiment import Experiment
 
 ALIKE: Final = 0.8
-"""Two images whose kernel value is above this count as alike; the usual choices of a scale give 0.4 to 0.6."""
+"""Two images whose kernel value is above this count as alike; usual choices of a scale give 0.4 to 0.6."""
 
 _DISTANCE: Final[Mapping[object, float]] = {"rbf": 1.0, "laplacian": 0.5}
 """The kernels with a scale, and the power of the squared distance that they divide by `sigma2`."""

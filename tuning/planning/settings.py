@@ -110,6 +110,20 @@ def check_declared(experiment: Experiment) -> None:
     faults.tell()
 
 
+def with_declared_types(experiment: Experiment) -> Experiment:
+    """Return an experiment that passed `check_declared` with a float wherever its method declares one.
+
+    A file may have been written anew by a program that writes 1 for 1.0; both are the same experiment.
+    """
+    declared = DECLARED_METHODS[experiment.method].hyperparameters
+    floats = {
+        name: float(value)
+        for name, value in experiment.hyperparameters.items()
+        if type(value) is int and declared[name].type == "float"
+    }
+    return experiment.with_values(floats) if floats else experiment
+
+
 def _check_encoder(name: str) -> None:
     """Raise InputError for an encoder that is not declared; a library's models are looked up later."""
     if of_library(name):

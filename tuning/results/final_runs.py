@@ -17,7 +17,7 @@ from contrasweep.tuning.results.columns import (
     texts,
 )
 from contrasweep.tuning.results.numbers import number_text
-from contrasweep.tuning.statistics import Comparison, Summary, compare_first, summarise
+from contrasweep.tuning.statistics import Comparison, Summary, compare_first, is_number, summarise
 from contrasweep.tuning.store import (
     ResultsStore,
     StudyRecord,
@@ -161,7 +161,7 @@ def scores_by_seed(rows: Sequence[_Row]) -> dict[str, dict[int, float]]:
         summary = _summary(name, own, prefix)
         if summary is not None:
             column = prefix + main_score(list(summary.scores))
-            found[name] = {row["seed"]: row[column] for row in own if _is_number(row.get(column))}
+            found[name] = {row["seed"]: row[column] for row in own if is_number(row.get(column))}
     return found
 
 
@@ -184,7 +184,7 @@ def single_scores(rows: Sequence[_Row]) -> list[dict[str, Any]]:
         for name, own, prefix in _groups(rows)
         for score in _scores_behind(prefix, own)
         for run in own
-        if _is_number(run.get(prefix + score))
+        if is_number(run.get(prefix + score))
     ]
 
 
@@ -193,10 +193,6 @@ def _scores_behind(prefix: str, rows: Sequence[_Row]) -> list[str]:
     columns = dict.fromkeys(column for row in rows for column in row if column.startswith(prefix))
     names = [column.removeprefix(prefix) for column in columns]
     return [name for name in names if not name.startswith(_UNTRAINED)]
-
-
-def _is_number(score: float | None) -> bool:
-    return score is not None and math.isfinite(score)
 
 
 def largest_gain(rows: Sequence[_Row], score: str) -> tuple[Summary, Summary] | None:

@@ -1,6 +1,5 @@
 """A study as reports need it, read once from the store: its trials, curves, final runs and hardware."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from contrasweep.tuning.results.trials import (
     untrained_mean,
     untrained_scores,
 )
-from contrasweep.tuning.statistics import improvements
+from contrasweep.tuning.statistics import improvements, is_number
 from contrasweep.tuning.store import ResultsStore, SearchRecord, StudyRecord, study_names
 from contrasweep.tuning.store.parts import DamagedFile, Key
 from contrasweep.tuning.store.schema import metric_column
@@ -298,7 +297,7 @@ class StudyData:
 def _finite(rows: pa.Table, metric: str) -> dict[int, float]:
     """Return the numbers of a metric by seed."""
     pairs = zip(rows["seed"].to_pylist(), rows[metric_column(metric)].to_pylist(), strict=True)
-    return {seed: score for seed, score in pairs if score is not None and math.isfinite(score)}
+    return {seed: score for seed, score in pairs if is_number(score)}
 
 
 def _held(record: StudyRecord, rows: Sequence[Mapping[str, Any]]) -> FinalRuns:

@@ -186,14 +186,20 @@ def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
     return record.experiment.with_searched(record.space.names, values)
 
 
+def other_version(record: StudyRecord) -> str | None:
+    """Return the version that made a study, if it is of another series than this; else None."""
+    there = record.versions.get("contrasweep", "unknown")
+    return None if same_series(there, __version__) else there
+
+
 def refuse_other_version(record: StudyRecord) -> None:
     """Refuse a study whose experiments this version may read differently.
 
     Raises:
         InputError: a version of another series made it.
     """
-    there = record.versions.get("contrasweep", "unknown")
-    if not same_series(there, __version__):
+    there = other_version(record)
+    if there is not None:
         raise InputError(
             f"study {record.name} was made by contrasweep {there}; this is {__version__}, "
             "which may read it differently"

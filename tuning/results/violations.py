@@ -1,11 +1,11 @@
 """How far a trial breaks the conditions of its search: by its final scores, or by the last ones it had."""
 
-import math
 from collections.abc import Callable, Collection, Sequence
 
 from contrasweep.tuning.experiment.conditions import Condition
 from contrasweep.tuning.methods.metrics import cheap_form
 from contrasweep.tuning.results.trials import TrialOutcome
+from contrasweep.tuning.statistics import is_number
 
 
 def violations(
@@ -31,7 +31,7 @@ def violations(
     if status != "stopped":
         return {}
     last = {this: scores(cheap_form(this.metric, reported)) for this in conditions}
-    known = {this: score for this, score in last.items() if score is not None and math.isfinite(score)}
+    known = {this: score for this, score in last.items() if is_number(score)}
     return {str(this): this.violation(score) for this, score in known.items()}
 
 

@@ -121,6 +121,11 @@ def walk(tree: Node) -> Iterator[Node]:
         yield from walk(part)
 
 
+def has_star(tree: Node) -> bool:
+    """Return whether a check has a `[:]`."""
+    return any(isinstance(node, Cells) and node.column == STAR for node in walk(tree))
+
+
 def columns_read(tree: Node, star: Sequence[str]) -> list[str]:
     """Return the columns of its own table that a check reads; `star` are those that `[:]` stands for."""
     cells = (node for node in walk(tree) if isinstance(node, Cells) and node.table is None)
@@ -193,6 +198,8 @@ class _Reader:
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
                 sides = (self.of_kind(node.left, "number"), self.of_kind(node.right, "number"))
                 return Call(_ARITHMETIC[type(node.op)], sides)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
+                return Constant(self._number(node))
             case ast.UnaryOp(op=ast.USub()):
                 return Call("-", (Constant(0), self.of_kind(node.operand, "number")))
             case ast.Constant(value=value):

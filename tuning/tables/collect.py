@@ -21,19 +21,21 @@ from contrasweep.tuning.experiment.schedulers import USUAL_SCHEDULER
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.spaces import space_of
-from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import rule_in_words
 from contrasweep.tuning.results.selection import SelectedTrial, best_trials
+from contrasweep.tuning.results.trials import other_version
+from contrasweep.tuning.statistics import is_number
 from contrasweep.tuning.store import FINAL_SUFFIX, ResultsStore, StudyRecord, study_names
 from contrasweep.tuning.store.schema import metric_column
 from contrasweep.tuning.tables.checks import tables_read
 from contrasweep.tuning.tables.plan import STUDY_PREFIX, own_prefix, plan_table
 from contrasweep.tuning.tables.planned import RUNS, CellPlan, TablePlan
 from contrasweep.tuning.tables.results import CellInfo, Key, RowSearch, RunValue, TableResults, runs_done_of
-from contrasweep.version import __version__
 
 INFORMATION_CURVES = ("I(Z;T)", "H(Z|T)", "-H(Z|T)", "clusters")
 """The values kept for each number k of attributes: three curves in bits, and the number of clusters."""
+
+ELSEWHERE = "under this name: use another results folder"
 
 _OF_THE_MACHINE = ("concurrency", "cpus", "workers", "gpus", "max_failures", "trial_timeout", "data_root")
 
@@ -54,25 +56,37 @@ class StoredRuns:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of the final runs of tables, by the name of the study without `-final`.
+        """The rows of the final runs of tables, by the name of the study without `-final`."""
+        return {study: rows for study, (_, rows) in self._studies.items()}
 
-        A study that cannot be read is left out, with a warning.
+    @cached_property
+    def other_versions(self) -> dict[str, str]:
+        """The versions of contrasweep that may have trained differently, by the study that they made.
+
+        None of the runs of these studies counts.
         """
-
-        def read(record: StudyRecord) -> tuple[str, list[dict[str, Any]]]:
-            return record.name.removesuffix(FINAL_SUFFIX), self.store.trials(record.name).to_pylist()
-
-        return dict(self.store.of_all(read, lambda name: _of_a_table(name) and name.endswith(FINAL_SUFFIX)))
+        made = ((name, other_version(record)) for name, (record, _) in self._studies.items())
+        return {name: version for name, version in made if version is not None}
 
     @cached_property
     def completed(self) -> dict[tuple[str, int], list[HeldRun]]:
         """The completed runs by identity and seed; several where tables ran the same twice."""
         found: dict[tuple[str, int], list[HeldRun]] = {}
         for study, own in self.rows.items():
-            for row in own:
+            for row in own if study not in self.other_versions else ():
                 if row["status"] == "completed":
                     found.setdefault((row["config"], row["seed"]), []).append(HeldRun(study, row))
         return found
+
+    @cached_property
+    def _studies(self) -> dict[str, tuple[StudyRecord, list[dict[str, Any]]]]:
+        """The record and the rows of each study; one that cannot be read is left out, with a warning."""
+
+        def read(record: StudyRecord) -> tuple[str, tuple[StudyRecord, list[dict[str, Any]]]]:
+            name = record.name
+            return name.removesuffix(FINAL_SUFFIX), (record, self.store.trials(name).to_pylist())
+
+        return dict(self.store.of_all(read, lambda name: _of_a_table(name) and name.endswith(FINAL_SUFFIX)))
 
     def of(self, known: Sequence[str], seed: int) -> list[HeldRun]:
         """Return the completed runs of a seed that have one of the identities."""
@@ -127,7 +141,7 @@ def search_held(
         lambda record: record, lambda name: _of_a_table(name) and not name.endswith(FINAL_SUFFIX)
     )
     # This contrasweep must read what the one that made the study wrote, and be able to continue it.
-    ours = [r for r in records if same_series(r.versions.get("contrasweep", "unknown"), __version__)]
+    ours = [record for record in records if other_version(record) is None]
     alike = [
         record
         for record in ours
@@ -232,14 +246,13 @@ class _Reader:
         unchosen = self.plan.tuned and search is None
         known = () if unchosen else identities_of_final(experiment)
         seeds = self.plan.seeds_of(experiment)
-        held = [self._chosen(self.runs.of(known, seed)) for seed in seeds]
-        values = [_value(cell, run) for run in held if run and run.row.get(_score(cell)) is not None]
+        found = [self._chosen(self.runs.of(known, seed)) for seed in seeds]
+        held = [run for run in found if run is not None]
+        values = [_value(cell, run) for run in held if is_number(run.row.get(_score(cell)))]
         there = [row for row in self.runs.rows.get(study, []) if unchosen or row["trial"] == trial]
-        return (
-            values,
-            info,
-            self._wrong([row for row in there if row["seed"] in seeds], known, len(values)),
-        )
+        asked = [row for row in there if row["seed"] in seeds]
+        unscored = len(held) - len(values)
+        return values, info, self._wrong(study, asked, known, done=len(values), unscored=unscored)
 
     def _chosen(self, held: Sequence[HeldRun]) -> HeldRun | None:
         """Return the table's own run where there is one, else another table's."""
@@ -251,15 +264,29 @@ class _Reader:
             self.sources[chosen.study] = self._source(chosen.study)
         return chosen
 
-    def _wrong(self, rows: Sequence[Mapping[str, Any]], known: Sequence[str], done: int) -> str:
+    def _wrong(
+        self, study: str, rows: Sequence[Mapping[str, Any]], known: Sequence[str], *, done: int, unscored: int
+    ) -> str:
+        """Return why runs of a cell are missing; empty where none is, or where they were not made yet.
+
+        Args:
+            study: the study of the cell.
+            rows: the rows of that study with the seeds of the cell.
+            known: the identities of the cell's runs.
+            done: how many runs have a score.
+            unscored: how many completed, and have none.
+        """
+        if version := self.runs.other_versions.get(study):
+            return f"the store holds runs of contrasweep {version} {ELSEWHERE}"
         if any(row["status"] == "completed" and row["config"] not in known for row in rows):
-            return "the store holds runs with other settings under this name: use another results folder"
+            return f"the store holds runs with other settings {ELSEWHERE}"
+        so_far = runs_done_of(done, self.plan.seeds)
         failed = [row for row in rows if row["status"] == "failed"]
         if failed:
             # The errors of some libraries end in lines of advice; the first line names the error.
             reason = str(failed[0]["error"]).strip().partition("\n")[0]
-            return f"{runs_done_of(done, self.plan.seeds)}, {len(failed)} failed: {reason}"
-        return ""
+            return f"{so_far}, {len(failed)} failed: {reason}"
+        return f"{so_far}, {unscored} without a finite score" if unscored else ""
 
     def _searched(self, cell: CellPlan) -> tuple[SelectedTrial, RowSearch] | None:
         """Return the trial that the search of a row selected, and the search as it was made.
@@ -305,7 +332,7 @@ def _value(cell: CellPlan, run: HeldRun) -> RunValue:
         cell.column,
         run.row["seed"],
         cell.scale * run.row[_score(cell)],
-        None if control is None else cell.scale * control,
+        cell.scale * control if is_number(control) else None,
         run.row["seconds"],
         run.study,
         run.row["trial"],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrasweep.tuning.statistics import Floats
-from contrasweep.tuning.tables.checks import STAR, Call, Cells, Constant, CurveCall, Node, walk
+from contrasweep.tuning.tables.checks import STAR, Call, Cells, Constant, CurveCall, Node, has_star, walk
 from contrasweep.tuning.tables.functions import (
     CURVE_FUNCTIONS,
     ENDS,
@@ -80,12 +80,13 @@ def evaluate(
 
     Raises:
         NotMeasured: a cell, a group, a curve, or a place on it, was not measured.
+        InputError: the check divides by a constant 0, or a function cannot read its curve.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
     # A number as it is written: 0.1 is a tenth, not the float next to it.
     reading = _Reading(tables, own, (lambda value: Fraction(str(value))) if exact else float)
     wanted: Sequence[str | None] = [None]
-    if any(isinstance(node, Cells) and node.column == STAR for node in walk(tree)):
+    if has_star(tree):
         named = tables[own].columns if columns is None else tuple(columns)
         measured = {column for _, column in tables[own].means}
         wanted = [column for column in named if column in measured]

@@ -39,7 +39,7 @@ class JudgedComparison:
             where the margins of all seeds are equal: they do not say how far those of others would be away.
         finding: `supports` where the interval lies above 0, `contradicts` where it lies below, `equal` where
             it lies within the smallest difference that counts, else `undecided`. Without an interval, the
-            sign test decides, and margins of exactly 0 are `equal`.
+            sign test decides; margins of exactly 0 support `>=`, and make the sides of `>` equal.
     """
 
     text: str
@@ -149,10 +149,10 @@ def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     false, true = stats.t.sf(t, seeds - 1), stats.t.cdf(t, seeds - 1)
     still = error == 0
     # Scores move in steps, so that the margins of all seeds can be equal. Then only their signs are evidence
-    # (sign test). A margin of exactly 0 is neither above nor below. Facts of the data are beyond doubt.
+    # (sign test). A margin of exactly 0 is evidence for >= alone. Facts of the data are beyond doubt.
     p = 0.5**seeds if _is_measured(comparison) else 0.0
-    equal = 1.0 if comparison.strict else 0.0
-    false = np.where(still, np.where(estimate > 0, p, np.where(estimate == 0, equal, 1.0)), false)
+    above = estimate > 0 if comparison.strict else estimate >= 0
+    false = np.where(still, np.where(above, p, 1.0), false)
     true = np.where(still, np.where(estimate < 0, p, 1.0), true)
     return np.nan_to_num(false, nan=1.0), np.nan_to_num(true, nan=1.0)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.statements import (
     Comparison,
@@ -129,7 +130,13 @@ def _rising(sign: str, curve: Curve) -> Statement:
 
 
 def _one_top(curve: Curve) -> Statement:
-    """State that a curve has its top inside, never falls before it and never rises after it."""
+    """State that a curve has its top inside, never falls before it and never rises after it.
+
+    Raises:
+        InputError: the curve has no place between its ends.
+    """
+    if len(curve.xs) < 3:
+        raise InputError(f"rises_then_falls needs 3 places: no place of {curve.name} is between its ends")
     return either(*(_top_at(curve.places, top) for top in range(1, len(curve.xs) - 1)))
 
 
@@ -149,8 +156,17 @@ def _flat(curve: Curve) -> Statement:
 
 
 def _polynomial(degree: int, curve: Curve) -> Statement:
-    """State that the best polynomial of this degree explains enough of a curve's variance."""
+    """State that the best polynomial of this degree explains enough of a curve's variance.
+
+    Raises:
+        InputError: the curve has so few places that the polynomial passes through all of them.
+    """
     xs, heights = _numbers(curve), curve.heights
+    if len(xs) < degree + 2:
+        name, shape = {1: ("linear_in_x", "line"), 2: ("quadratic_in_x", "parabola")}[degree]
+        raise InputError(
+            f"{name} needs {degree + 2} places: a {shape} passes through the {len(xs)} of {curve.name}"
+        )
     fitted = np.polynomial.polynomial.polyfit(xs, heights.T, degree)
     rest = heights - np.polynomial.polynomial.polyval(xs, fitted)
     spread = heights - heights.mean(axis=1, keepdims=True)
@@ -166,10 +182,11 @@ def top_at(curve: Curve, x: float, y: float) -> Statement:
     """State that the highest place of a map is `(x, y)`.
 
     Raises:
-        NotMeasured: the curve is no map, or has no such place.
+        NotMeasured: the map has no such place.
+        InputError: the curve is no map.
     """
     if curve.ys is None:
-        raise NotMeasured("argmax_xy takes a map over two axes")
+        raise InputError(f"argmax_xy takes a map over two axes; {curve.name} is a curve over one")
     places = list(zip(_numbers(curve).tolist(), curve.ys, strict=True))
     if (x, y) not in places:
         raise NotMeasured(f"place ({x:g}, {y:g}) of {curve.name}")
@@ -213,7 +230,9 @@ def _crossing(rising: Curve, falling: Curve) -> Number:
 
     xs = _numbers(rising).tolist()
     if min(xs) <= 0:
-        raise NotMeasured("crossing_x interpolates over log x, and x is not above 0 everywhere")
+        raise InputError(
+            f"crossing_x interpolates over log x: {rising.name} has x = {min(xs):g}; allowed: above 0"
+        )
     both = zip(rising.heights.tolist(), falling.heights.tolist(), strict=True)
     found = [crossing(xs, up, down) for up, down in both]
     values = np.array([np.nan if one is None else one[0] for one in found])
@@ -222,7 +241,8 @@ def _crossing(rising: Curve, falling: Curve) -> Number:
 
 def _numbers(curve: Curve) -> Floats:
     if any(isinstance(x, str) for x in curve.xs):
-        raise NotMeasured("a curve over words has no x")
+        words = ", ".join(map(str, curve.xs))
+        raise InputError(f"{curve.name} is a curve over {words}; a function of x takes one over numbers")
     return np.array(curve.xs, dtype=float)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrasweep.names import few
 from contrasweep.search_spaces.claims_file import ClaimsFile, Point, load_claims
 from contrasweep.search_spaces.tables import Claim
 from contrasweep.tuning.errors import InputError, told_to_user, unknown_name
@@ -19,9 +20,11 @@ from contrasweep.tuning.tables.checks import (
     Cells,
     Constant,
     CurveCall,
+    has_star,
     parse_check,
     walk,
 )
+from contrasweep.tuning.tables.functions import ENDS
 from contrasweep.tuning.tables.results import RunValue
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
 from contrasweep.tuning.tables.runs_file import ENDINGS, OWN, read_runs
@@ -48,7 +51,8 @@ class OwnTable:
         """Return the verdict on each claim.
 
         Raises:
-            InputError: a check divides by a constant 0; the message has the number of the claim.
+            InputError: a check divides by a constant 0, is true without any comparison, or has a function
+                that cannot read its curve; the message has the number of the claim.
         """
         found = []
         for number, claim in enumerate(self.claims, start=1):
@@ -125,17 +129,36 @@ def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
     """Refuse a check that does not parse or names rows, columns, curves or tables that there are not."""
     assert claim.check is not None, "a claims file has a check for each claim"
     _refuse_strangers("column", claim.columns or (), own.columns)
-    for node in walk(parse_check(claim.check, example=_example(claim.check, own))):
+    tree = parse_check(claim.check, example=_example(claim.check, own))
+    if claim.columns is not None and not has_star(tree):
+        raise InputError(
+            f"columns, given {', '.join(claim.columns)}, say what [:] stands for; the check has no [:]"
+        )
+    for node in walk(tree):
         match node:
             case Cells():
                 _check_cells(node, own, others)
             case CurveCall():
                 for curves in node.curves:
                     _refuse_strangers("curve", curves, own.curves)
+                _check_place(node, own)
             case Call(name="==", parts=(Call(parts=(Cells() as group,)), Constant(value=str(key)))):
-                _refuse_strangers("row", [key], _table_of(group, own, others).rows)
+                _check_best(key, group, own, others)
             case _:
                 pass
+
+
+def _check_place(call: CurveCall, own: Runs) -> None:
+    """Refuse a place that a curve does not have; without names, the function reads all curves."""
+    if call.place is None or call.place in ENDS:
+        return
+    for name in [name for curves in call.curves for name in curves] or own.curves:
+        places = dict.fromkeys(place.x for place in own.curves[name])
+        if call.place not in places:
+            given, *known = (x if isinstance(x, str) else f"{x:g}" for x in (call.place, *places))
+            raise InputError(
+                f"{call.name}: curve {name!r} has no place {given}; its places are {', '.join(known)}"
+            )
 
 
 def _example(check: str, own: Runs) -> str:
@@ -157,6 +180,15 @@ def _check_cells(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> None:
     _refuse_strangers("row", [*(cells.rows or ()), *cells.but], runs.rows)
     if cells.column != STAR:
         _refuse_strangers("column", [cells.column], runs.columns)
+
+
+def _check_best(key: str, group: Cells, own: Runs, others: Mapping[str, Runs]) -> None:
+    """Refuse a row that is not in the group whose best row a check says that it is."""
+    every = _table_of(group, own, others).rows
+    _refuse_strangers("row", [key], every)
+    rows = [row for row in every if row not in group.but] if group.rows is None else group.rows
+    if key not in rows:
+        raise InputError(f"row {key!r} is not in the group that it is said to be the best of: {few(rows)}")
 
 
 def _table_of(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> Runs:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from contrasweep.tuning.errors import InputError, SweepFailed
+from contrasweep.tuning.errors import InputError, SweepFailed, told_to_user
 from contrasweep.tuning.objectives.ranks import check_batch_size
 from contrasweep.tuning.planning.best_config import BestConfig, config_of
 from contrasweep.tuning.planning.resources import NOTHING_ASKED, AskedResources
@@ -16,7 +16,15 @@ from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.results.selection import best_trials
-from contrasweep.tuning.store import ResultsStore, StudyBusy, TrialOvertaken, open_location, study_names
+from contrasweep.tuning.results.trials import refuse_other_version
+from contrasweep.tuning.store import (
+    ResultsStore,
+    StudyBusy,
+    TrialOvertaken,
+    final_name,
+    open_location,
+    study_names,
+)
 from contrasweep.tuning.tables.collect import StoredRuns, identities_of_final, plan_search, search_held
 from contrasweep.tuning.tables.planned import CellPlan, TablePlan
 from contrasweep.tuning.tables.results import Key
@@ -65,12 +73,13 @@ def run_table(
         show: called with the progress.
 
     Raises:
-        InputError: the store holds runs with other settings under the name of a study, or a batch does not
-            divide among the workers.
+        InputError: the store holds runs with other settings, or of another version, under the name of a
+            study, or a batch does not divide among the workers.
         StoreError: the results folder cannot be used.
     """
     report, results = show or (lambda progress: None), results_folder(results)
     store = ResultsStore(open_location(results, writable=True))
+    _refuse_runs_of_other_versions(plan, store)
     for cell in (one for cells in plan.studies.values() for one in cells):
         check_batch_size(cell.planned.batch_size, asked.workers or 1)
     failed: dict[str, str] = {}
@@ -94,6 +103,15 @@ def run_table(
             failed[study] = str(error)
         before += of
     return failed
+
+
+def _refuse_runs_of_other_versions(plan: TablePlan, store: ResultsStore) -> None:
+    """Refuse to add runs to those that another version may have trained differently."""
+    there = study_names(store.location)
+    for name in (final_name(study) for study in plan.studies):
+        if name in there:
+            with told_to_user(after=": use another results folder"):
+                refuse_other_version(store.study(name))
 
 
 def _saved_runs(

@@ -118,7 +118,8 @@ def _cast(path: Path, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _check_finite(run: RunValue, told: str) -> None:
     if run.value is None or not math.isfinite(run.value):
-        raise InputError(f"{told} has the value {run.value}: a finite number is needed")
+        value = "no value" if run.value is None else f"the value {run.value}"
+        raise InputError(f"{told} has {value}: a finite number is needed")
     if run.untrained is not None and math.isinf(run.untrained):
         raise InputError(f"{told} has the untrained value {run.untrained}: a finite number is needed")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from contrasweep.search_spaces.papers import PAPERS
 from contrasweep.search_spaces.tables import available_tables, load_table
-from contrasweep.tuning.statistics import mean_interval
-from contrasweep.tuning.tables.compare import Compared, compare
+from contrasweep.tuning.tables.compare import Compared, Difference, compare, difference
+from contrasweep.tuning.tables.results import TableResults
 from contrasweep.tuning.tables.standings import OUTCOMES, ClaimOutcome, JudgedForm, Standing
 
 
@@ -17,7 +17,8 @@ class Covered:
 
     Attributes:
         ours: how many lie in the interval of our runs, at the paper's settings and on its data.
-        untrained: how many lie in the interval of the untrained encoder, over the same seeds.
+        untrained: how many lie in the interval of the untrained encoder, over the same seeds, with the
+            printed deviation counted where it is counted for ours.
         compared: how many have runs that are compared with print.
         printed: the numbers that the paper prints in all its tables.
     """
@@ -105,22 +106,21 @@ def compared_cells(judged: JudgedForm) -> Iterator[tuple[Compared, Compared | No
 def _covered(paper: str, judged: Sequence[JudgedForm]) -> Covered:
     tables = (load_table(name) for name in available_tables())
     printed = [cell for t in tables if t.paper == paper for row in t.rows for cell in row.cells]
-    found = [pair for one in judged if one.as_printed for pair in compared_cells(one)]
+    found = [(one, *pair) for one in judged if one.as_printed for pair in compared_cells(one)]
     return Covered(
-        ours=sum(_holds_zero(cell) for cell, _ in found),
-        untrained=sum(_untrained_covers(cell, control) for cell, control in found),
+        ours=sum(_holds_zero(cell.difference) for _, cell, _ in found),
+        untrained=sum(_holds_zero(_untrained_gap(one.results, cell, own)) for one, cell, own in found),
         compared=len(found),
         printed=sum(cell.mean is not None for cell in printed),
     )
 
 
-def _holds_zero(cell: Compared) -> bool:
-    gap = cell.difference
+def _holds_zero(gap: Difference | None) -> bool:
     return gap is not None and gap.low is not None and not gap.apart
 
 
-def _untrained_covers(cell: Compared, control: Compared | None) -> bool:
-    interval = None if control is None or control.ours is None else mean_interval(control.ours)
-    return (
-        interval is not None and cell.published is not None and interval[0] <= cell.published <= interval[1]
-    )
+def _untrained_gap(results: TableResults, cell: Compared, control: Compared | None) -> Difference | None:
+    """Return the untrained encoder minus the printed value, with the interval that ours would have."""
+    if control is None or control.ours is None or cell.published is None:
+        return None
+    return difference(control.ours, cell.published, cell.published_std, results.table.run.published_runs)

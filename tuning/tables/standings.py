@@ -86,7 +86,7 @@ class Found:
     Attributes:
         results: the results that it rests on.
         verdict: the verdict.
-        other_data: whether all columns that were read hold data that stand in for the paper's.
+        other_data: whether a column that was read holds data that stand in for the paper's.
     """
 
     results: TableResults
@@ -191,12 +191,12 @@ def _on_other_data(results: TableResults, verdict: Verdict) -> bool:
     table = results.table
     if verdict.read_in:
         names = {table.column_name(key): column for key, column in table.run.columns.items()}
-        return all(names[name].other_data for name in verdict.read_in)
+        return any(names[name].other_data for name in verdict.read_in)
     if verdict.shown_in:
         return results.on_other_data
     measured = {value.column for value in results.values}
     known = [table.run.columns[c].other_data for c in columns_of(table, verdict.claim) if c in measured]
-    return all(known) if known else results.on_other_data
+    return any(known) if known else results.on_other_data
 
 
 def _decisive(found: Mapping[str, Found]) -> Found | None:

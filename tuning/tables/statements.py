@@ -8,6 +8,7 @@ or the other. Shapes: B samples of the runs; values are scalars or `(B,)`, exact
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -171,13 +172,21 @@ def _size(values: Floats | float) -> float:
 
 
 def every(*parts: Statement) -> Statement:
-    """Return the statement that all parts are true; what needs no runs to be true is left out."""
-    return NEVER if NEVER in parts else All(tuple(part for part in parts if part != ALWAYS))
+    """Return the statement that all parts are true; what needs no runs to be true is left out.
+
+    The parts of an `All` become parts of the result, so that brackets change no correction for their number.
+    """
+    inner = (part.parts if isinstance(part, All) else (part,) for part in parts)
+    return NEVER if NEVER in parts else All(tuple(chain.from_iterable(inner)))
 
 
 def either(*parts: Statement) -> Statement:
-    """Return the statement that a part is true; what is false whatever the runs are is left out."""
-    return ALWAYS if ALWAYS in parts else Either(tuple(part for part in parts if part != NEVER))
+    """Return the statement that a part is true; what is false whatever the runs are is left out.
+
+    The parts of an `Either` become parts of the result, as in `every`.
+    """
+    inner = (part.parts if isinstance(part, Either) else (part,) for part in parts)
+    return ALWAYS if ALWAYS in parts else Either(tuple(chain.from_iterable(inner)))
 
 
 def alike(left: Number, right: Number, tolerance: Number) -> Statement:

@@ -46,7 +46,7 @@ def facts(results: TableResults) -> list[str]:
     lines = [
         f"Runs: {results.label}{f': {form.what}' if form else ''}; {counted(results.seeds, 'seed')}.",
         f"Selection: {selection(results)}.",
-        f"These runs: mean ± sample standard deviation over seeds 1 to {results.seeds}, as many as n says. "
+        f"These runs: mean ± sample standard deviation over {_seeds(results)}, as many as n says. "
         + _compared(results),
         f"Data: {', '.join(datasets) or 'none here'}.",
     ]
@@ -61,6 +61,13 @@ def facts(results: TableResults) -> list[str]:
     if results.on_other_data:
         lines.append("Nothing was run on the paper's data: the verdicts are about what stands in for them.")
     return lines
+
+
+def _seeds(results: TableResults) -> str:
+    """Return the range of the seeds; a row whose search took several seeds has later ones than the others."""
+    seeds = {value.seed for value in results.values if value.seed is not None}
+    first, last = (min(seeds), max(seeds)) if seeds else (1, results.seeds)
+    return f"seed {first}" if first == last else f"seeds {first} to {last}"
 
 
 def deviations(results: TableResults) -> list[str]:

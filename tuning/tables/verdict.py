@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from contrasweep.search_spaces.tables import Claim, Table, load_table
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import Node, columns_read, parse_check
 from contrasweep.tuning.tables.evaluate import CheckOutcome, evaluate
 from contrasweep.tuning.tables.evidence import (
@@ -28,7 +29,7 @@ from contrasweep.tuning.tables.functions import NotMeasured
 from contrasweep.tuning.tables.results import Key, TableResults
 from contrasweep.tuning.tables.runs import Runs, runs_of
 from contrasweep.tuning.tables.samples import Samples, numbers
-from contrasweep.tuning.tables.statements import comparisons
+from contrasweep.tuning.tables.statements import ALWAYS, comparisons
 
 VerdictStatus = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
 
@@ -90,10 +91,16 @@ def _judge_tree(
     own: Runs,
     others: Mapping[str, Runs] | None,
 ) -> Verdict:
-    """Return the verdict on a claim by a check; `[:]` stands for `columns` (None: all)."""
+    """Return the verdict on a claim by a check; `[:]` stands for `columns` (None: all).
+
+    Raises:
+        InputError: the check is true without any comparison, so that runs would decide nothing.
+    """
     known = {own.name: own, **(others or {})}
     try:
         first = evaluate(tree, {key: numbers(one) for key, one in known.items()}, own.name, columns)
+        if first.statement == ALWAYS:
+            raise InputError("the check compares nothing: it is true whatever the runs are")
         seeds = _common_seeds(known, first.read)
         if seeds is None:
             return _of_facts(claim, first)
