@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from contrasweep.data.cache import while_unchanged
-from contrasweep.data.condition_table import TABLE, read_condition_table
+from contrasweep.data.condition_table import read_condition_table
 from contrasweep.data.fingerprint import Listing, fingerprint_of_file
+from contrasweep.data.named_rows import TABLE
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.given_files import FileRefused, check_given

@@ -5,23 +5,16 @@ N training images, D numbers each. Attributes of photographs come as such tables
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contrasweep.data.attributes import rows_of
 from contrasweep.data.cache import while_unchanged
 from contrasweep.data.fingerprint import Listing
+from contrasweep.data.named_rows import MOST_CATEGORIES, names_and_rows
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.text_table import TextColumn, read_text_table
-
-TABLE: Final = ".csv"
-"""The ending of such files."""
-
-MOST_CATEGORIES: Final = 1000
-"""A column with more different words is no attribute but, say, a remark."""
 
 
 @while_unchanged(8)
@@ -29,9 +22,8 @@ def read_condition_table(path: Path, images: Listing) -> Tensor:
     """Read the rows of the training images from a CSV file.
 
     Args:
-        path: the file. Its first column names the image, by the path below the folder of the classes
-            (`CLASS/NAME.png`) or with the last folders above it (`photos/train/CLASS/NAME.png`). Rows of
-            other images are not read. A column of numbers is one number of the condition. Each word in a
+        path: the file. Its first column names the images, see `names_and_rows`. Rows of other images are not
+            read. A column of numbers is one number of the condition. Each word in a
             column of words is one: 1 for the images that have it, 0 for the others. An empty cell has none.
         images: the images in the order of the dataset.
 
@@ -47,28 +39,10 @@ def read_condition_table(path: Path, images: Listing) -> Tensor:
     key, *names = table
     if not names:
         raise DatasetDamaged(f"{path} has no column besides {key!r}, which names the images")
-    listed = table[key].texts()
-    known = _as_listed(images, set(listed))
-    if not known:
-        raise DatasetDamaged(
-            f"{path}: its first column, {key!r}, names none of the {len(images.names):,} training images: "
-            f"it has {listed[0]!r}, and they are called {images.names[0]!r} and so on"
-        )
-    rows = rows_of(listed, known, path).numpy()
+    (known,), (rows,) = names_and_rows(path, table, images)
     return torch.cat(
         [_numbers(f"{path}: column {name!r}", table[name], rows, known) for name in names], dim=1
     )
-
-
-def _as_listed(images: Listing, listed: set[str]) -> list[str]:
-    """Return the names of the images with as many folders above as the table has; none if it has no image."""
-    above = images.folder.absolute().parts
-    for folders in range(len(above) + 1):
-        place = Path(*above[len(above) - folders :]).as_posix() + "/" if folders else ""
-        known = [place + name for name in images.names]
-        if not listed.isdisjoint(known):
-            return known
-    return []
 
 
 def _numbers(where: str, column: TextColumn, rows: np.ndarray, images: Sequence[str]) -> Tensor:

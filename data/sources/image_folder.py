@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from contrasweep.data.bias_table import BIAS_OPTION, bias_file, read_bias_table
 from contrasweep.data.cache import while_unchanged
 from contrasweep.data.condition_files import NAMED_CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of
 from contrasweep.data.facts import DatasetSpec
-from contrasweep.data.fingerprint import Listing, fingerprint_below
+from contrasweep.data.fingerprint import Listing, fingerprint_below, fingerprint_of_file
 from contrasweep.data.image_files import image_bytes
 from contrasweep.data.images import LabelledImages
 from contrasweep.data.options import DatasetOption, Options
@@ -48,13 +49,13 @@ _LOOKED_AT = 16
 
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
-    found, size = _splits(root, options), int(options["size"])
+    found, size = _biased_splits(root, options), int(options["size"])
     name = IMAGE_FOLDER.full_name(options)
     labelled = options["labels"] != NO_LABELS
     return DatasetSpec(
         name=name,
         summary=f"image files of {options['path']}, resized to {size} x {size}"
-        + ("" if found.kept is None else CUT),
+        + (CUT if found.own_test is None else ""),
         classes=len(found.classes),
         channels=_channels(found.listed, options),
         image_size=size,
@@ -66,6 +67,7 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=tuple(found.classes),
+        bias_classes=found.bias_classes,
         **condition_facts(name, root, options, len(found.listed), found.fingerprint, _listing(found.listed)),
     )
 
@@ -75,13 +77,11 @@ def _check(root: Path, options: Options) -> None:
 
 
 def _read(root: Path, split: Split, options: Options) -> LabelledImages:
-    found = _splits(root, options)
+    found = _biased_splits(root, options)
     images = found.test
     if split == "train":
-        files = _listing(found.listed)
-        condition = training_condition(root, options, len(found.listed), files)
-        whole = replace(found.listed, condition=condition)
-        images = whole if found.kept is None else whole.subset(found.kept)
+        condition = training_condition(root, options, len(found.listed), _listing(found.listed))
+        images = replace(found, listed=replace(found.listed, condition=condition)).train
     return images.opened(int(options["size"]), options, channels=_channels(found.listed, options))
 
 
@@ -92,24 +92,36 @@ class _Splits:
     Attributes:
         classes: the names.
         listed: the training images, before we cut off a test split; a condition has a row for each.
-        kept: the rows of `listed` that train, or None where the tree has a test split.
-        test: the test images.
+        kept, cut: the rows of `listed` that train and that test, where the tree has no test split.
+        own_test: the test split of the tree, where it has one.
+        bias: the file of bias labels, if there is one.
+        bias_classes: the number of bias labels, None without any.
     """
 
     classes: Sequence[str]
     listed: ListedImages
-    kept: Sequence[int] | None
-    test: ListedImages
+    kept: Sequence[int] = ()
+    cut: Sequence[int] = ()
+    own_test: ListedImages | None = None
+    bias: Path | None = None
+    bias_classes: int | None = None
 
     @property
     def train(self) -> ListedImages:
         """The training images."""
-        return self.listed if self.kept is None else self.listed.subset(self.kept)
+        return self.listed if self.own_test is not None else self.listed.subset(self.kept)
+
+    @property
+    def test(self) -> ListedImages:
+        """The test images."""
+        return self.listed.subset(self.cut) if self.own_test is None else self.own_test
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of all image files."""
-        return fingerprint_below(_listing(self.listed), _listing(self.test) if self.kept is None else None)
+        """The fingerprint of all image files, and of the file of bias labels."""
+        own_test = None if self.own_test is None else _listing(self.own_test)
+        images = fingerprint_below(_listing(self.listed), own_test)
+        return images if self.bias is None else images + fingerprint_of_file(self.bias)
 
 
 def _listing(images: ListedImages) -> Listing:
@@ -137,13 +149,33 @@ def _splits(root: Path, options: Options) -> _Splits:
     if len(classes) == 1:
         raise _missing(options, one_class(classes[0], f"labels={NO_LABELS}"))
     if test is None:
-        kept, cut = own_test_rows(images.labels)
-        return _Splits(classes, images, kept.tolist(), images.subset(cut.tolist()))
+        kept, cut = (rows.tolist() for rows in own_test_rows(images.labels))
+        return _Splits(classes, images, kept, cut)
     own, unseen = _listed(test, options, whole=False)
     if own:
         numbers = numbers_in_training(own, classes, IMAGE_FOLDER.full_name(options))
         unseen = replace(unseen, labels=numbers[unseen.labels])
-    return _Splits(classes, images, None, unseen)
+    return _Splits(classes, images, own_test=unseen)
+
+
+def _biased_splits(root: Path, options: Options) -> _Splits:
+    """Return both splits, with the bias labels that the options may name.
+
+    Raises:
+        DatasetMissing: see `_splits`; or the images have no labels, but a bias.
+        DatasetDamaged: see `_splits` and `read_bias_table`.
+    """
+    found, file = _splits(root, options), bias_file(root, options)
+    if file is None:
+        return found
+    if options["labels"] == NO_LABELS:
+        raise _missing(options, f"has a bias, but no labels: bias= does not go with labels={NO_LABELS}")
+    splits = [found.listed] if found.own_test is None else [found.listed, found.own_test]
+    table = read_bias_table(file, *map(_listing, splits))
+    train, *own_test = (replace(one, bias=bias) for one, bias in zip(splits, table.splits, strict=True))
+    return replace(
+        found, listed=train, own_test=next(iter(own_test), None), bias=file, bias_classes=len(table.values)
+    )
 
 
 def _listed(folder: Path, options: Options, *, whole: bool = True) -> tuple[list[str], ListedImages]:
@@ -223,5 +255,6 @@ IMAGE_FOLDER = DatasetFamily(
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **NAMED_CONDITION_OPTIONS,
+        **BIAS_OPTION,
     },
 )
