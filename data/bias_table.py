@@ -97,9 +97,10 @@ def read_bias_table(path: Path, *splits: Listing) -> BiasLabels:
     numbers = {word: number for number, word in enumerate(used)}
     number_of = np.array([numbers.get(word, -1) for word in column.values])
     found = [torch.from_numpy(number_of[own]).long() for own in codes]
-    if len(used) > MOST_CATEGORIES or len(found[0].unique()) < 2:
+    trained = len(np.unique(codes[0]))
+    if len(used) > MOST_CATEGORIES or trained < 2:
         raise DatasetDamaged(
-            f"{path}: column {labels[0]!r} has {len(found[0].unique()):,} different bias labels of training "
-            f"images; allowed: 2 to {MOST_CATEGORIES:,}"
+            f"{path}: column {labels[0]!r} has {trained:,} different bias labels of training images; "
+            f"allowed: 2 to {MOST_CATEGORIES:,}"
         )
     return BiasLabels(tuple(used), found)
