@@ -18,7 +18,7 @@ from contrasweep.data.named_rows import MOST_CATEGORIES, TABLE, names_and_rows
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
 from contrasweep.data.text_table import read_text_table
-from contrasweep.names import few
+from contrasweep.names import counted, few
 
 NO_BIAS: Final = "none"
 
@@ -100,7 +100,7 @@ def read_bias_table(path: Path, *splits: Listing) -> BiasLabels:
     trained = len(np.unique(codes[0]))
     if len(used) > MOST_CATEGORIES or trained < 2:
         raise DatasetDamaged(
-            f"{path}: column {labels[0]!r} has {trained:,} different bias labels of training images; "
+            f"{path}: column {labels[0]!r} gives training images {counted(trained, 'different bias label')}; "
             f"allowed: 2 to {MOST_CATEGORIES:,}"
         )
     return BiasLabels(tuple(used), found)

@@ -69,7 +69,7 @@ def test_words_are_numbered_over_both_splits(tmp_path: Path) -> None:
         (
             tuple((name, "north" if name.startswith("train") else site) for name, site in ROWS),
             "image,site",
-            "column 'site' has 1 different bias labels of training images; allowed: 2 to 1,000",
+            "column 'site' gives training images 1 different bias label; allowed: 2 to 1,000",
         ),
         (
             tuple((name.partition("/")[2], site) for name, site in ROWS[2:]),
@@ -88,7 +88,7 @@ def test_a_table_that_does_not_fit_is_refused(
 def test_a_column_of_remarks_is_refused(tmp_path: Path) -> None:
     names = tuple(f"cat/{number}.png" for number in range(MOST_CATEGORIES + 1))
     path = write(tmp_path, tuple((name, f"on {name}") for name in names))
-    with pytest.raises(DatasetDamaged, match="column 'site' has 1,001 different bias labels"):
+    with pytest.raises(DatasetDamaged, match="gives training images 1,001 different bias labels"):
         read_bias_table(path, Listing(Path("/photos"), names))
 
 
