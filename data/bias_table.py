@@ -45,6 +45,25 @@ class BiasLabels:
     splits: Sequence[Tensor]
 
 
+def check_bias(where: str, train: Tensor, values: int) -> None:
+    """Refuse bias labels that can tell nothing, or too many to be groups of images.
+
+    Args:
+        where: where they come from, for messages.
+        train: those of the training images.
+        values: how many different ones there are in both splits.
+
+    Raises:
+        DatasetDamaged: all training images have the same, or there are more than `MOST_CATEGORIES`.
+    """
+    trained = len(np.unique(train.numpy()))
+    if values > MOST_CATEGORIES or trained < 2:
+        raise DatasetDamaged(
+            f"{where} gives training images {counted(trained, 'different bias label')}; "
+            f"allowed: 2 to {MOST_CATEGORIES:,}"
+        )
+
+
 def bias_file(root: Path, options: Options) -> Path | None:
     """Return the file that the option `bias` names; None if it names none.
 
@@ -77,7 +96,7 @@ def read_bias_table(path: Path, *splits: Listing) -> BiasLabels:
 
     Raises:
         DatasetDamaged: the file is no table (see `read_text_table`) or has other columns, an image has no
-            row or no label, all training images have the same, or there are more than `MOST_CATEGORIES`.
+            row or no label; or see `check_bias`.
     """
     table = read_text_table(path)
     key, *labels = table
@@ -97,10 +116,5 @@ def read_bias_table(path: Path, *splits: Listing) -> BiasLabels:
     numbers = {word: number for number, word in enumerate(used)}
     number_of = np.array([numbers.get(word, -1) for word in column.values])
     found = [torch.from_numpy(number_of[own]).long() for own in codes]
-    trained = len(np.unique(codes[0]))
-    if len(used) > MOST_CATEGORIES or trained < 2:
-        raise DatasetDamaged(
-            f"{path}: column {labels[0]!r} gives training images {counted(trained, 'different bias label')}; "
-            f"allowed: 2 to {MOST_CATEGORIES:,}"
-        )
+    check_bias(f"{path}: column {labels[0]!r}", found[0], len(used))
     return BiasLabels(tuple(used), found)

@@ -24,10 +24,10 @@ datasets. This page does not show which method is best: for scores, see [does it
 anything?](method-measurements.md#does-it-learn-anything)
 
 Your own images ([`image-folder`, `hub-parquet`, `hf`](image-formats.md)) count as images with class labels;
-with [`condition=FILE`](image-conditions.md) they also have a conditioning variable. `contrasweep methods
---data DATASET` lists the methods that run on a dataset, also on your own images. [Terms](terms.md#data)
-explains conditioning variables, bias labels and views; [notes on methods](methods.md) says how we
-implement some of them.
+with [`condition=` or `bias=`](image-conditions.md) they also have a conditioning variable or a bias label.
+`contrasweep methods --data DATASET` lists the methods that run on a dataset, also on your own images.
+[Terms](terms.md#data) explains conditioning variables, bias labels and views; [notes on methods](methods.md)
+says how we implement some of them.
 """
 _BY_NEEDS = """## By what your data has
 

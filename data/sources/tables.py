@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from contrasweep.data.bias_table import BiasLabels
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import EncodedImages, open_encoded
@@ -21,6 +22,7 @@ from contrasweep.data.imbalance import IMBALANCE_OPTIONS, is_cut, kept_counts, r
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
+from contrasweep.data.sources.table_bias import BIAS_COLUMN_OPTION, NO_BIAS, bias_in, fingerprint_of_bias
 from contrasweep.data.sources.table_facts import (
     AUTO,
     NO_LABELS,
@@ -52,6 +54,7 @@ TABLE_OPTIONS: Mapping[str, DatasetOption] = {
     "corrupt": replace(CORRUPT_OPTION["corrupt"], cuts_test=True),
     **IMBALANCE_OPTIONS,
     **CONDITION_OPTIONS,
+    **BIAS_COLUMN_OPTION,
     "group": DatasetOption("neighbouring classes that share a level of imbalance", int, 1, low=1),
 }
 """The options of every family of tables."""
@@ -132,6 +135,8 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
         kept, _ = own_test_rows(labels_of(train, facts))
         # The test images are labelled ones, unless none has a label.
         size, unlabelled = len(kept), len(kept) if unlabelled == rows_of(train) else unlabelled
+    bias = _bias(found, facts, options)
+    fingerprint = found.fingerprint(train, found.test, facts)
     return DatasetSpec(
         name=found.name,
         summary=found.summary + ("" if found.test else CUT),
@@ -147,8 +152,13 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
         source=found.source,
         folder=found.folder,
         class_names=facts.class_names,
+        bias_classes=None if bias is None else len(bias.values),
         **condition_facts(
-            found.name, root, options, rows_of(train), found.fingerprint(train, found.test, facts)
+            found.name,
+            root,
+            options,
+            rows_of(train),
+            fingerprint if bias is None else fingerprint + fingerprint_of_bias(bias),
         ),
     )
 
@@ -166,11 +176,13 @@ def _whole(found: Tables[Any], root: Path, split: Split, options: Options) -> La
     from_train = split == "train" or not found.test
     parts = found.train if from_train else found.test
     labels = checked_labels(parts, facts, place, test=not from_train)
+    bias = _bias(found, facts, options)
     images = open_encoded(
         found.images(parts, facts.image),
         (facts.channels, facts.size, facts.size),
         labels,
         training_condition(root, options, len(labels)) if from_train else None,
+        None if bias is None else bias.splits[0 if from_train else 1],
         resize=bool(options["size"]),
         skip=options["corrupt"] == "skip",
     )
@@ -185,6 +197,14 @@ def _uncut(found: Tables[Any], root: Path, options: Options) -> tuple[LabelledIm
     images, facts = _whole(found, root, "train", options), _facts(found, options)
     counts = torch.bincount(images.labels, minlength=facts.classes).tolist()
     return images, rows_left(images, found.drawn_as, counts, options, int(options["group"]))
+
+
+def _bias(found: Tables[Any], facts: TableFacts, options: Options) -> BiasLabels | None:
+    """Return the bias labels that the options name; None if they name none."""
+    column = str(options["bias"])
+    if column != NO_BIAS and not facts.classes:
+        raise DatasetDamaged(f"bias={column}: {found.name} has a bias, but no labels")
+    return bias_in(found.train, found.test, column)
 
 
 def _facts(found: Tables[Any], options: Options) -> TableFacts:

@@ -40,7 +40,10 @@ def says(result: Result, *parts: str) -> None:
         (["fair-cclk", "--set", "lam"], ["PATH=VALUE", "'lam'"]),
         (["fair-cclk", "--set", "lam=1", "--set", "lam=2"], ["lam", "twice"]),
         (["fair-cclk", "--data", "digits"], ["needs a conditioning variable", "colour-digits"]),
-        (["fair-cclk", "--data", "cifar10"], ["would be one: cifar10:condition=FILE;", "colour-digits"]),
+        (
+            ["fair-cclk", "--data", "cifar10"],
+            ["cifar10:condition=... would have one (file with", "colour-digits"],
+        ),
         (["fair-cclk", "--trials", "0"], ["trials must be at least 1, given 0"]),
         (["fair-cclk", "--trials", "many"], ["--trials must be a whole number, given 'many'"]),
         (["fair-cclk", "--trials", "1000001"], ["trials must be at most 1,000,000, given 1,000,001"]),

@@ -22,11 +22,8 @@ NEED_IN_WORDS = {
     "own views": "objects with views of their own",
 }
 
-_FROM_FILES = {
-    "bias": ("bias label", "FILE.csv", "the bias label of each image"),
-    "condition": ("conditioning variable", "FILE", "numbers for each training image"),
-}
-"""For each option of datasets that names a file: the need that it meets, its ending, what it holds."""
+_GIVEN = {"bias": "bias label", "condition": "conditioning variable"}
+"""For each option of a dataset that gives its images something: the need that it meets."""
 
 
 def lacking(
@@ -55,21 +52,21 @@ def check_needs(method: Declaration, data: DatasetFacts, hyperparameters: Mappin
         given = "; labels=none leaves out those that class folders give" if "labels=none" in data.name else ""
         if NEED_IN_WORDS["labels"] in missing and isinstance(data, DatasetSpec) and data.has_labels:
             given += f" ({data.unlabelled_size:,} of {data.train_size:,} training images have no label)"
-        own = _from_a_file(data.name, missing)
+        own = _by_an_option(data.name, missing)
         raise InputError(
             f"{method.name}{having} needs {' and '.join(missing)}, which {data.name} has not{given}{own}; "
             f"datasets that do: {', '.join(fitting) or 'none'}{free}"
         )
 
 
-def _from_a_file(dataset: str, missing: Iterable[str]) -> str:
-    """Return how a dataset gets what a method lacks from a user's file; nothing of one that takes none."""
+def _by_an_option(dataset: str, missing: Iterable[str]) -> str:
+    """Return the option of a dataset that gives it what a method lacks; nothing where there is none."""
     family, _, options = dataset.partition(":")
     known = DECLARED_DATASETS[family].options if family in DECLARED_DATASETS else {}
-    for option, (need, file, what) in _FROM_FILES.items():
+    for option, need in _GIVEN.items():
         if option in known and any(need in one for one in missing):
-            full = f"{family}:{options},{option}={file}" if options else f"{family}:{option}={file}"
-            return f"; a file with {what} would be one: {full}"
+            name = f"{family}:{options},{option}=..." if options else f"{family}:{option}=..."
+            return f"; {name} would have one ({known[option].summary})"
     return ""
 
 
