@@ -16,12 +16,20 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from typer import testing
+
+from tests.search_path import search_path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# For `sitecustomize`, which every Python that a test starts imports.
+os.environ["PYTHONPATH"] = search_path(*filter(None, [os.environ.get("PYTHONPATH")]))
+
+# Typer would build the whole command line anew for every command that a test runs: a thousand times 17 ms.
+testing._get_command = cache(testing._get_command)
 
 WAITING = "tests/ray/"
 """Files whose tests often wait for processes of Ray to start and to end."""

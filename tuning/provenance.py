@@ -8,7 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from contrasweep.plugins import distributions_of, plugin_additions, plugin_sources, plugin_versions
+from contrasweep.plugins import (
+    distributions_of,
+    installed_plugins,
+    plugin_versions,
+    source_digest,
+    things_added,
+)
 from contrasweep.version import __version__
 
 _SOURCE = " source"
@@ -78,9 +84,11 @@ def absent_plugins(versions: Mapping[str, str]) -> list[str]:
 
 
 def _of_plugins() -> dict[str, str]:
-    sources = {f"{name}{_SOURCE}": digest for name, digest in plugin_sources().items()}
-    adds = {f"{name}{_ADDS}": _BETWEEN.join(things) for name, things in plugin_additions().items()}
-    return {**plugin_versions(), **sources, **adds}
+    installed = installed_plugins()
+    versions = {name: own[0].dist.version for name, own in installed.items() if own[0].dist is not None}
+    sources = {f"{name}{_SOURCE}": source_digest(own) for name, own in installed.items()}
+    adds = {f"{name}{_ADDS}": _BETWEEN.join(things_added(own)) for name, own in installed.items()}
+    return {**versions, **sources, **adds}
 
 
 def git_revision() -> str | None:

@@ -320,31 +320,29 @@ def defined_beside(module: str, kind: type[U]) -> list[U]:
     return [found[name] for name in sorted(found)]
 
 
+def installed_plugins() -> dict[str, list[EntryPoint]]:
+    """Return the entry points of each distribution that adds something of the `KINDS`, by its name."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in _entries():
+        if entry.dist is not None:
+            found.setdefault(entry.dist.name, []).append(entry)
+    return found
+
+
 def plugin_versions() -> dict[str, str]:
     """Return the version of every distribution that adds something of one of the `KINDS`."""
     return {entry.dist.name: entry.dist.version for entry in _entries() if entry.dist is not None}
 
 
-def plugin_additions() -> dict[str, list[str]]:
-    """Return what every distribution adds, each as its kind and its name, such as `method dcl`."""
-    found: dict[str, list[str]] = {}
-    for kind in KINDS:
-        for entry in entry_points(group=_group(kind)):
-            if entry.dist is not None:
-                found.setdefault(entry.dist.name, []).append(f"{kind} {entry.name}")
-    return found
+def things_added(entries: Iterable[EntryPoint]) -> list[str]:
+    """Return what entry points add, each as its kind and its name, such as `method dcl`."""
+    kinds = {_group(kind): kind for kind in KINDS}
+    return [f"{kinds[one.group]} {one.name}" for one in entries]
 
 
-def plugin_sources() -> dict[str, str]:
-    """Return a digest of the code of every distribution that adds something of one of the `KINDS`.
-
-    It changes with any Python or YAML file of the packages that the entry points name. Nothing is imported.
-    """
-    packages: dict[str, set[str]] = {}
-    for entry in _entries():
-        if entry.dist is not None:
-            packages.setdefault(entry.dist.name, set()).add(_package(entry))
-    return {name: _digest(sorted(own)) for name, own in sorted(packages.items())}
+def source_digest(entries: Iterable[EntryPoint]) -> str:
+    """Return a digest of the Python and YAML files of the packages that entry points name; import none."""
+    return _digest(sorted({_package(entry) for entry in entries}))
 
 
 def distributions_of(names: Collection[str]) -> list[str]:
@@ -382,7 +380,9 @@ def plugin_names(kind: str) -> list[str]:
 
 
 def _entries() -> list[EntryPoint]:
-    return [entry for kind in KINDS for entry in entry_points(group=_group(kind))]
+    # One look for all kinds: it reads a file of every installed distribution.
+    found = entry_points()
+    return [entry for kind in KINDS for entry in found.select(group=_group(kind))]
 
 
 def _group(kind: str) -> str:

@@ -15,7 +15,14 @@ import torch
 from installing import install_example, write_metadata
 from typer.testing import CliRunner
 
-from contrasweep.plugins import PluginError, Registry, defined_beside, plugin_sources, plugin_versions
+from contrasweep.plugins import (
+    PluginError,
+    Registry,
+    defined_beside,
+    installed_plugins,
+    plugin_versions,
+    source_digest,
+)
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, Declared
 from contrasweep.tuning.cli import app
@@ -117,11 +124,11 @@ def test_a_package_is_read_whole_without_its_import(tmp_path: Path, monkeypatch:
     for folder in (below.parent, below):
         (folder / "__init__.py").write_text("raise OSError('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    first = plugin_sources()["wide"]
+    first = source_digest(installed_plugins()["wide"])
     (below / "readme.txt").write_text("says nothing")
-    assert plugin_sources()["wide"] == first
+    assert source_digest(installed_plugins()["wide"]) == first
     (below / "space.yaml").write_text("temperature: 1")
-    assert plugin_sources()["wide"] != first
+    assert source_digest(installed_plugins()["wide"]) != first
 
 
 @pytest.mark.parametrize(
@@ -174,7 +181,7 @@ def test_a_broken_one_is_named_with_its_distribution(bring: Bring, code: str, re
 def test_an_entry_point_that_names_no_object_leaves_out_its_plugin_alone(bring: Bring) -> None:
     registry = bring("METHOD = method()", {"mine": "my-plugin.METHOD :"})
     assert "its entry point is 'my-plugin.METHOD :'; allowed: MODULE:OBJECT. Repair" in _refused(registry)
-    assert "my-plugin" in plugin_sources()
+    assert "my-plugin" in installed_plugins()
 
 
 def test_what_is_no_exception_leaves_out_its_plugin_alone(bring: Bring) -> None:

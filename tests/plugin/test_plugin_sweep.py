@@ -16,6 +16,7 @@ from installing import EXAMPLES, install_example
 
 from contrasweep.tuning.store import ResultsStore
 from tests.foreign_packages import write_foreign_packages
+from tests.search_path import search_path
 
 ROOT = Path(__file__).parents[2]
 PROJECT = EXAMPLES / "contrasweep-dcl"
@@ -31,9 +32,7 @@ PAGES = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "d
 
 def _python(folder: Path, command: list[str], *arguments: str) -> str:
     """Run Python in a folder of its own, with the plug-in installed."""
-    path = os.pathsep.join(
-        [str(ROOT / "src"), str(ROOT / "tests" / "ray"), *install_example(folder / "site")]
-    )
+    path = search_path(ROOT / "src", ROOT / "tests" / "ray", *install_example(folder / "site"))
     done = subprocess.run(
         [sys.executable, *command, *arguments],
         cwd=folder,

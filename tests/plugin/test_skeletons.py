@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.skeletons.writing import KINDS, check_new, write_skeleton
+from tests.search_path import search_path
 
 ROOT = Path(__file__).parents[2]
 NAMES = {"method": "my-loss", "encoder": "my-net", "dataset": "my-set", "metric": "my_score"}
@@ -33,7 +34,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_their_own_tests_pass(packages: list[Path]) -> None:
-    path = os.pathsep.join([str(ROOT / "src"), *map(str, packages)])
+    path = search_path(ROOT / "src", *packages)
     tests = [str(test) for folder in packages for test in folder.glob("tests/*.py")]
     assert len(tests) == 4
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(packages[0])]

@@ -11,6 +11,7 @@ import pytest
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.store import ResultsStore
 from tests.architecture.imports import ROOT
+from tests.search_path import search_path
 
 manager = pytest.importorskip("jupyter_client.manager", reason="needs jupyter_client and ipykernel")
 pytest.importorskip("ipykernel", reason="needs ipykernel")
@@ -45,8 +46,7 @@ class Kernel:
     """Runs cells."""
 
     def __init__(self, folder: Path) -> None:
-        paths = f"{ROOT / 'src'}:{ROOT}"
-        env = {**os.environ, "PYTHONPATH": paths}
+        env = {**os.environ, "PYTHONPATH": search_path(ROOT / "src", ROOT)}
         self._manager, self._client = manager.start_new_kernel(cwd=str(folder), env=env)
 
     def run(self, cell: str, seen: Callable[[str], bool] = lambda text: False) -> Outputs:

@@ -44,12 +44,15 @@ def outcome(results: str | Path, name: str = "small") -> list[dict[str, Any]]:
 
 def with_faulty_method(folder: Path) -> dict[str, str]:
     """Install contrasweep-faulty for a driver and its workers; return the environment that has it."""
+    # Not at the top: drive.py imports this module where there is no package `tests`.
+    from tests.search_path import search_path
+
     info = folder / "site" / "contrasweep_faulty-0.1.0.dist-info"
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: contrasweep-faulty\nVersion: 0.1.0\n")
     (info / "entry_points.txt").write_text("[contrasweep.methods]\nfaulty = contrasweep_faulty:METHOD\n")
-    path = [str(ROOT / "src"), str(info.parent), str(Path(__file__).parent / "contrasweep-faulty")]
-    return {"PYTHONPATH": os.pathsep.join(path), "FAULTS": str(folder)}
+    path = search_path(ROOT / "src", info.parent, Path(__file__).parent / "contrasweep-faulty")
+    return {"PYTHONPATH": path, "FAULTS": str(folder)}
 
 
 def driven(results: Path, ending: str, done: int) -> "subprocess.CompletedProcess[str]":

@@ -25,6 +25,7 @@ from contrasweep.tuning.ray import client
 from contrasweep.tuning.ray.client import _follow, name_there, run_there
 from contrasweep.tuning.ray.cluster import our_code
 from contrasweep.tuning.store import ResultsStore
+from tests.search_path import search_path
 
 
 @pytest.mark.parametrize("given", [["--address", "ray://h:1"], ["--address=ray://h:1"]])
@@ -234,5 +235,5 @@ def test_ctrl_c_while_waiting_loses_nothing_that_is_said(monkeypatch: pytest.Mon
 def test_the_server_of_the_client_imports_no_torch_for_a_command() -> None:
     """It imports in a thread, where torch's libraries have failed to load; the server died."""
     code = "import sys; import contrasweep.tuning.ray.command; sys.exit('torch' in sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": str(our_code().parent)}
+    environment = {**os.environ, "PYTHONPATH": search_path(our_code().parent)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -24,6 +24,7 @@ from contrasweep.tuning.ray.sweep import resume_sweep
 from contrasweep.tuning.store import ResultsStore, open_location, save_study
 from contrasweep.tuning.trials.checkpoints import RAREST_SECONDS
 from contrasweep.tuning.trials.trial import DataCache, Trial, TrialRequest
+from tests.search_path import search_path
 from tests.store.s3_server import s3_server
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
@@ -49,7 +50,7 @@ def test_a_killed_sweep_goes_on_and_its_study_is_shown_selected_run_and_compacte
     finished: tuple[Path, list[SweepProgress]], results: str, tmp_path: Path
 ) -> None:
     drive = [sys.executable, str(HERE / "drive.py"), results]
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(HERE)])}
+    path = {**os.environ, "PYTHONPATH": search_path(ROOT / "src", ROOT, HERE)}
     killed = subprocess.run([*drive, "SIGKILL", "2", "here"], env=path, timeout=240, check=False)
     assert killed.returncode == -signal.SIGKILL
     held = ResultsStore(results).trials("small").to_pylist()

@@ -15,6 +15,7 @@ import pytest
 
 from contrasweep.tuning.reports.page import Section, Table, render_page
 from contrasweep.tuning.reports.report import report
+from contrasweep.tuning.sensitivity import forest
 from contrasweep.tuning.sensitivity.analyse import analyse_observations
 from tests.reports.test_maps import drawn_map, page_with
 from tests.sensitivity.analysed_studies import page_of, study
@@ -153,7 +154,8 @@ def test_a_map_is_drawn_and_shows_the_image_at_the_pointer(browse: Browse) -> No
     assert "&lt;/script&gt; · class not known · bias 0" in alone.dom
 
 
-def test_a_sensitivity_page_fits_a_phone(browse: Browse) -> None:
+def test_a_sensitivity_page_fits_a_phone(browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forest, "TREES", 25)  # a page is as wide with what a forest of any size says
     # Five datasets of three methods: the least for mean ranks.
     names = [(method, data) for data in "abcde" for method in ("infonce", "fair-infonce", "fair-cclk")]
     small = [

@@ -9,6 +9,7 @@ warning.
 """
 
 import logging
+import pickle
 import random
 from collections.abc import Sequence
 
@@ -65,4 +66,4 @@ def _other_generators() -> dict[str, object]:
     """Return what changes with every draw from a global generator, by the name of its library."""
     # Whoever draws from numpy's legacy generator is to be found out.
     numpy = np.random.get_state(legacy=False)  # noqa: NPY002
-    return {"numpy": repr(numpy), "random": random.getstate()}
+    return {"numpy": pickle.dumps(numpy), "random": random.getstate()}
