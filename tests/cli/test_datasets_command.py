@@ -42,6 +42,7 @@ def test_every_family_is_listed_with_its_options(run: Run) -> None:
         "colour",
         "corrupt",
         "condition",
+        "bias",
         "images",
         "test_images",
     }

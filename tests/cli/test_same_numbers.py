@@ -101,7 +101,8 @@ def test_final_runs_are_in_the_same_unit(capsys: pytest.CaptureFixture[str]) -> 
         }
         for seed in (1, 2, 3)
     ]
-    _report([FinalRuns("one-final", rows, failed=0)], "results", as_json=False)
+    runs = FinalRuns("one-final", rows, failed=0)
+    _report([runs], runs, "results", as_json=False)
     said = capsys.readouterr().out
     assert "encoder\ttest accuracy\t95 % interval\tn" in said
     assert "infonce, trial 0\t0.920 ± 0.010\t0.8952 to 0.9448\t3" in said

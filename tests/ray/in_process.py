@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import ray
+import torch
 from ray import cloudpickle, tune
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
@@ -22,20 +23,24 @@ from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull
-from tests.threads import torch_threads
 
 
 @contextmanager
 def without_ray() -> Iterator[None]:
     """Run sweeps in this process while inside."""
-    with torch_threads(), pytest.MonkeyPatch.context() as patch:
+    # Not `tests.threads`: drive.py imports this module where there is no package `tests`.
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("contrasweep.tuning.ray.tuner.tune.Tuner", InProcessTuner)
         patch.setattr("contrasweep.tuning.ray.sweep.ray_session", _scratch)
         # It would send the crash reports of the test process itself to a file.
         patch.setattr("contrasweep.tuning.ray.worker.report_crashes", lambda folder: None)
         # It would ask Ray for the GPUs of the node, and so start one, which later tests would find.
         patch.setattr("contrasweep.tuning.ray.worker.take_share_of_node", lambda gpus: None)
-        yield
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
         assert not ray.is_initialized(), "something has started Ray in the process of the tests"
 
 

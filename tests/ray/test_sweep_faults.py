@@ -19,7 +19,7 @@ import functools, os, signal, time
 from pathlib import Path
 from contrasweep.tuning.planning import resources
 from contrasweep.tuning.trials import trial
-from contrasweep.tuning.ray import cluster, searcher, sweep, tuner, watch, worker
+from contrasweep.tuning.ray import cluster, sweep, trial_requests, tuner, watch, worker
 hanging = Path(os.environ["FAULTS"], "hanging")
 clock = lambda: time.monotonic() + 1e6 * hanging.exists()
 sweep.TrialWatch = functools.partial(watch.TrialWatch, clock=clock)
@@ -39,7 +39,7 @@ tuner.TrialWorker = DiesBetweenTrials
 class OnCpu(trial.TrialRequest):
     device = "cpu"
 
-searcher.TrialRequest = OnCpu
+trial_requests.TrialRequest = OnCpu
 resources.available_gpus = lambda: 1
 cluster.start_ray = functools.partial(cluster.start_ray, num_gpus=1)
 from contrasweep.tuning.cli import main
