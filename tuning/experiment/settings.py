@@ -23,10 +23,10 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_bool_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        # Python's True is an int; it would silently become the number 1.
+        # Python's True is an int; it would silently become the number 1. The field is looked up last: this
+        # runs for every setting of every experiment.
         values = value if isinstance(value, list | tuple) else (value,)
-        is_bool = cls.model_fields[str(info.field_name)].annotation is bool
-        if not is_bool and any(isinstance(one, bool) for one in values):
+        if bool in map(type, values) and cls.model_fields[str(info.field_name)].annotation is not bool:
             raise ValueError("true or false is not allowed here")
         return value
 
