@@ -66,7 +66,7 @@ at_once, free, folder = [], [], Path(os.environ["FAULTS"])
 given = json.loads(os.environ["GIVEN"])
 with cluster.local_ray(2) as scratch:
     cluster.local_ray = trainer.local_ray = shared
-    tuner._scheduler = lambda *_: StopsTheFaulty()
+    tuner.scheduler_for = lambda *_: StopsTheFaulty()
     tuner.ShowProgress.on_trial_result = tuner.ShowProgress.on_trial_complete = show
     command("sweep", *given["sweep"])
     (folder / "killed").unlink()
