@@ -5,7 +5,6 @@ Labels are looked at once, and no image is decoded.
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -48,7 +47,7 @@ def _told(tensor: Tensor) -> str:
 def check_facts(spec: DatasetFacts, kind: type[DatasetFacts]) -> None:
     """Check the type and the range of every fact alone."""
     _check_type(spec, kind, "describe")
-    hints = _hints(kind)
+    hints = get_type_hints(kind)
     for one in fields(spec):
         value, hint, least = getattr(spec, one.name), hints[one.name], _LEAST.get(one.name)
         if not _fits(value, hint, least):
@@ -62,11 +61,6 @@ def check_facts(spec: DatasetFacts, kind: type[DatasetFacts]) -> None:
         )
     if spec.has_labels and not spec.classes:
         raise Disagreement("its describe states classes=0; allowed: 1 or more, as there are labels")
-
-
-@cache
-def _hints(kind: type[DatasetFacts]) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _fits(value: object, hint: Any, least: int | None) -> bool:
