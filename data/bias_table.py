@@ -16,7 +16,7 @@ from contrasweep.data.cache import while_unchanged
 from contrasweep.data.fingerprint import Listing
 from contrasweep.data.named_rows import MOST_CATEGORIES, TABLE, names_and_rows
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
+from contrasweep.data.root import DatasetDamaged, file_of_option
 from contrasweep.data.text_table import read_text_table
 from contrasweep.names import counted, few
 
@@ -37,7 +37,7 @@ class BiasLabels:
     """The bias labels of a dataset.
 
     Attributes:
-        values: the B different words of the table, in alphabetical order; labels number them from 0.
+        values: the B different words or numbers, sorted; labels number them from 0.
         splits: the labels of each split, int64 ``(N,)``.
     """
 
@@ -74,15 +74,9 @@ def bias_file(root: Path, options: Options) -> Path | None:
     given = str(options["bias"])
     if given == NO_BIAS:
         return None
-    file = path_below(root, given)
-    if file.suffix != TABLE:
+    if Path(given).suffix != TABLE:
         raise DatasetDamaged(f"bias={given}: bias labels are read from a table ({TABLE})")
-    if not file.is_file():
-        raise DatasetMissing(
-            f"bias={given}: {file} is not there, or no file. It is absolute, or under the data root "
-            f"(--data-root DIR or {ROOT_VARIABLE}), and names each image, with its bias label."
-        )
-    return file
+    return file_of_option(root, "bias", given, "and names each image, with its bias label")
 
 
 @while_unchanged(8)

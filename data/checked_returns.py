@@ -30,7 +30,9 @@ from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged, DatasetMissing
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.transductive import MultiView, TransductiveFamily
-from contrasweep.plugins import WrongReturn, distribution_of, plugin_place
+from contrasweep.plugin_packages import distribution_of
+from contrasweep.plugin_places import plugin_place
+from contrasweep.plugins import WrongReturn
 
 Family = DatasetFamily | TransductiveFamily
 

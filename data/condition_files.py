@@ -21,7 +21,7 @@ from contrasweep.data.condition_table import read_condition_table
 from contrasweep.data.fingerprint import Listing, fingerprint_of_file
 from contrasweep.data.named_rows import TABLE
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.root import ROOT_VARIABLE, DatasetDamaged, DatasetMissing, path_below
+from contrasweep.data.root import DatasetDamaged, file_of_option
 from contrasweep.given_files import FileRefused, check_given
 from contrasweep.names import few_quoted, unknown
 
@@ -76,7 +76,7 @@ def condition_facts(
     file = _file(root, options)
     if file is None:
         return {"fingerprint": fingerprint}
-    seen = _looked_at(file) if files is None else _looked_up(file, files)
+    seen = _looked_at(file, _named(file, files))
     if seen.rows != images:
         raise DatasetDamaged(
             f"dataset {dataset!r}: {file} holds a condition for {seen.rows:,} images, but there are "
@@ -107,9 +107,10 @@ def training_condition(
     file = _file(root, options)
     if file is None:
         return None
-    if files is None or file.suffix != TABLE:
+    named = _named(file, files)
+    if named is None:
         return read_condition(file, images)
-    condition = read_condition_table(file, files)
+    condition = read_condition_table(file, named)
     if fault := _not_finite(file, condition):
         raise DatasetDamaged(fault)
     return condition
@@ -158,13 +159,7 @@ def _file(root: Path, options: Options) -> Path | None:
     given = str(options["condition"])
     if given == NO_CONDITION:
         return None
-    file = path_below(root, given)
-    if not file.is_file():
-        raise DatasetMissing(
-            f"condition={given}: {file} is not there, or no file. It is absolute, or under the data root "
-            f"(--data-root DIR or {ROOT_VARIABLE}), and holds a row of numbers for each training image."
-        )
-    return file
+    return file_of_option(root, "condition", given, "and holds a row of numbers for each training image")
 
 
 class _Seen(NamedTuple):
@@ -190,16 +185,18 @@ class _Seen(NamedTuple):
         return cls(len(condition), condition.shape[1], _not_finite(path, condition), spread)
 
 
+def _named(file: Path, images: Listing | None) -> Listing | None:
+    """Return the images whose names a condition's file gives; None of a file with a row for each image."""
+    return images if file.suffix == TABLE else None
+
+
 @while_unchanged(8)
-def _looked_at(path: Path) -> _Seen:
+def _looked_at(path: Path, named: Listing | None) -> _Seen:
+    if named is not None:
+        return _Seen.of(path, read_condition_table(path, named))
     if path.suffix == ".npy" and path.stat().st_size > READ_AT_ONCE:
         return _Seen(*_rows_and_width(path, _load_npy(path, "r").shape))
     return _Seen.of(path, _read(path, ()))
-
-
-def _looked_up(path: Path, files: Listing) -> _Seen:
-    """Look at a file that may be a table with the names of the images."""
-    return _looked_at(path) if path.suffix != TABLE else _Seen.of(path, read_condition_table(path, files))
 
 
 def _read(path: Path, columns: Sequence[str]) -> Tensor:

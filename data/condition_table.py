@@ -23,8 +23,8 @@ def read_condition_table(path: Path, images: Listing) -> Tensor:
 
     Args:
         path: the file. Its first column names the images, see `names_and_rows`. Rows of other images are not
-            read. A column of numbers is one number of the condition. Each word in a
-            column of words is one: 1 for the images that have it, 0 for the others. An empty cell has none.
+            read. A column of numbers is one number of the condition. Each word in a column of words is one:
+            1 for the images that have it, 0 for the others. An empty cell has no word.
         images: the images in the order of the dataset.
 
     Returns:

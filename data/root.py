@@ -49,6 +49,27 @@ def path_below(root: Path, given: str | Path, what: str = "the path") -> Path:
     return path
 
 
+def file_of_option(root: Path, option: str, given: str, holds: str) -> Path:
+    """Return the file that an option of a dataset names, which is absolute, from ``~``, or under ``root``.
+
+    Args:
+        root: the data root.
+        option: the name of the option, for the message.
+        given: its value.
+        holds: what the file says, as the message ends: ``and names each image``.
+
+    Raises:
+        DatasetMissing: there is no such file.
+    """
+    file = path_below(root, given)
+    if not file.is_file():
+        raise DatasetMissing(
+            f"{option}={given}: {file} is not there, or no file. It is absolute, or under the data root "
+            f"(--data-root DIR or {ROOT_VARIABLE}), {holds}."
+        )
+    return file
+
+
 def cache_folder() -> Path:
     """Return our folder in the user's cache (``$XDG_CACHE_HOME`` or ``~/.cache``); it need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME")

@@ -8,12 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from contrasweep.plugins import (
+from contrasweep.plugin_packages import (
     distributions_of,
     installed_plugins,
     plugin_versions,
     source_digest,
     things_added,
+    version_of,
 )
 from contrasweep.version import __version__
 
@@ -85,7 +86,7 @@ def absent_plugins(versions: Mapping[str, str]) -> list[str]:
 
 def _of_plugins() -> dict[str, str]:
     installed = installed_plugins()
-    versions = {name: own[0].dist.version for name, own in installed.items() if own[0].dist is not None}
+    versions = {name: version_of(own) for name, own in installed.items()}
     sources = {f"{name}{_SOURCE}": source_digest(own) for name, own in installed.items()}
     adds = {f"{name}{_ADDS}": _BETWEEN.join(things_added(own)) for name, own in installed.items()}
     return {**versions, **sources, **adds}

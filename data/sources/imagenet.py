@@ -38,7 +38,7 @@ from contrasweep.data.hierarchy import SeveralParents, hierarchy_clusters, read_
 from contrasweep.data.listing import names_below
 from contrasweep.data.matlab import matlab_variable
 from contrasweep.data.options import DatasetOption, Options
-from contrasweep.data.root import ROOT_VARIABLE, Archive, DatasetDamaged, DatasetMissing, path_below
+from contrasweep.data.root import Archive, DatasetDamaged, DatasetMissing, file_of_option, path_below
 from contrasweep.data.sources.imagenet_classes import CL_INFONCE, CMC
 from contrasweep.data.sources.listed_images import ListedImages, list_classes, listed_family
 from contrasweep.data.spec import DatasetFamily, Split
@@ -200,14 +200,8 @@ def _check_split(archive: Archive, root: Path, split: Split, classes: Classes, e
 
 
 def _hierarchy_file(root: Path, options: Options) -> Path:
-    file = path_below(root, str(options["hierarchy"]))
-    if not file.is_file():
-        raise DatasetMissing(
-            f"hierarchy={options['hierarchy']}: {file} is not there, or no file. It is absolute, or under "
-            f"the data root (--data-root DIR or {ROOT_VARIABLE}), and holds a PARENT CHILD pair of WordNet's "
-            "numbers a line, as ImageNet's wordnet.is_a.txt."
-        )
-    return file
+    holds = "and holds a PARENT CHILD pair of WordNet's numbers a line, as ImageNet's wordnet.is_a.txt"
+    return file_of_option(root, "hierarchy", str(options["hierarchy"]), holds)
 
 
 def _ancestors(root: Path, options: Options, classes: Classes) -> Tensor:

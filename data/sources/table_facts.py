@@ -16,7 +16,7 @@ from contrasweep.data.own_folders import one_class
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.table_labels import (
     Parts,
-    holds_numbers,
+    check_label_column,
     holds_words,
     names_of_numbers,
     read_labels,
@@ -182,8 +182,6 @@ def _label_column(part: TablePart, image: str, wanted: str) -> str | None:
     schema = part.schema
     if wanted == NO_LABELS:
         return None
-    if wanted != AUTO and wanted not in schema.names:
-        raise DatasetDamaged(unknown(f"column of {part.place}", wanted, tuple(schema.names)))
     usual = [name for name in LABEL_COLUMNS if name in schema.names]
     classes = [name for name in schema.names if _feature(schema, name).get("_type") == "ClassLabel"]
     found = [wanted] if wanted != AUTO else usual or (classes if len(classes) == 1 else [])
@@ -195,9 +193,7 @@ def _label_column(part: TablePart, image: str, wanted: str) -> str | None:
             f"{part.place} has no column {' or '.join(LABEL_COLUMNS)}: name one with label=COLUMN, or give "
             f"label={NO_LABELS}; it has {', '.join(schema.names)}"
         )
-    kind = schema.field(label).type
-    if not holds_numbers(kind) and not holds_words(kind):
-        raise DatasetDamaged(f"column {label} of {part.place} is {kind}: labels are whole numbers or words")
+    check_label_column(part, label, "labels")
     return label
 
 

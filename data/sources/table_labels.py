@@ -33,6 +33,24 @@ def holds_words(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
+def check_label_column(part: TablePart, column: str, what: str) -> None:
+    """Refuse a column that is not there, or holds neither whole numbers nor words.
+
+    Args:
+        part: a table.
+        column: the name of the column.
+        what: what it should hold, for the message, in the plural.
+
+    Raises:
+        DatasetDamaged: the message names the columns that there are, or the type of this one.
+    """
+    if column not in part.schema.names:
+        raise DatasetDamaged(unknown(f"column of {part.place}", column, tuple(part.schema.names)))
+    kind = part.schema.field(column).type
+    if not holds_numbers(kind) and not holds_words(kind):
+        raise DatasetDamaged(f"column {column} of {part.place} is {kind}: {what} are whole numbers or words")
+
+
 @lru_cache(maxsize=16)
 def words_in(parts: Parts, column: str) -> tuple[str, ...]:
     """Return the different words in a column, sorted: the names of the classes by their numbers."""

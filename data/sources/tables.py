@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from contrasweep.data.bias_table import BiasLabels
+from contrasweep.data.bias_table import NO_BIAS, BiasLabels
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import EncodedImages, open_encoded
@@ -22,7 +22,7 @@ from contrasweep.data.imbalance import IMBALANCE_OPTIONS, is_cut, kept_counts, r
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
-from contrasweep.data.sources.table_bias import BIAS_COLUMN_OPTION, NO_BIAS, bias_in, fingerprint_of_bias
+from contrasweep.data.sources.table_bias import BIAS_COLUMN_OPTION, bias_in, fingerprint_of_bias
 from contrasweep.data.sources.table_facts import (
     AUTO,
     NO_LABELS,
@@ -202,7 +202,9 @@ def _uncut(found: Tables[Any], root: Path, options: Options) -> tuple[LabelledIm
 def _bias(found: Tables[Any], facts: TableFacts, options: Options) -> BiasLabels | None:
     """Return the bias labels that the options name; None if they name none."""
     column = str(options["bias"])
-    if column != NO_BIAS and not facts.classes:
+    if column == NO_BIAS:
+        return None
+    if not facts.classes:
         raise DatasetDamaged(f"bias={column}: {found.name} has a bias, but no labels")
     return bias_in(found.train, found.test, column)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from contrasweep.plugins import plugin_names
+from contrasweep.plugin_packages import plugin_names
 from contrasweep.tuning.catalogue.declared import (
     DECLARED_DATASETS,
     DECLARED_ENCODERS,

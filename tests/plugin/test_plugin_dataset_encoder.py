@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from contrasweep.data import DATASETS, DatasetSpec, dataset_spec
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder
-from contrasweep.plugins import PluginError, plugin_versions
+from contrasweep.plugin_packages import plugin_versions
+from contrasweep.plugins import PluginError
 from contrasweep.search_spaces import SpaceError, load_dataset_settings
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError

@@ -14,7 +14,7 @@ import pytest
 from installing import write_metadata
 
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import plugin_fault, plugin_place, raised_by_plugin, with_plugin_place
+from contrasweep.plugin_places import plugin_fault, plugin_place, raised_by_plugin, with_plugin_place
 from contrasweep.tuning.cli.errors import reporting_errors
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment

@@ -15,14 +15,8 @@ import torch
 from installing import install_example, write_metadata
 from typer.testing import CliRunner
 
-from contrasweep.plugins import (
-    PluginError,
-    Registry,
-    defined_beside,
-    installed_plugins,
-    plugin_versions,
-    source_digest,
-)
+from contrasweep.plugin_packages import installed_plugins, plugin_versions, source_digest
+from contrasweep.plugins import PluginError, Registry, defined_beside
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS, Declared
 from contrasweep.tuning.cli import app

@@ -10,7 +10,7 @@ import pytest
 from installing import write_metadata
 from optuna.samplers import RandomSampler
 
-from contrasweep.plugins import plugin_versions
+from contrasweep.plugin_packages import plugin_versions
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.catalogue.declared import DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, WrongReturn

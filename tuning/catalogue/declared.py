@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 from contrasweep.data.facts import DatasetFacts, DatasetSpec, TransductiveSpec
 from contrasweep.data.options import DatasetOption, OptionsInName, OptionValue
 from contrasweep.names import unknown
-from contrasweep.plugins import Named, plugin_names
+from contrasweep.plugin_packages import plugin_names
+from contrasweep.plugins import Named
 from contrasweep.rules import Number, OneOf, Rule
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.methods.declaration import Declaration, Hyperparameter

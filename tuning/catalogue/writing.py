@@ -14,7 +14,7 @@ from typing import Any
 from contrasweep.data import DATASETS, DatasetMissing
 from contrasweep.data.options import DatasetOption
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS
-from contrasweep.plugins import plugin_names
+from contrasweep.plugin_packages import plugin_names
 from contrasweep.tuning.catalogue.declared import FILE
 from contrasweep.tuning.files import write_whole
 from contrasweep.tuning.methods import METHODS

@@ -37,7 +37,7 @@ def complete_tables(incomplete: str) -> list[str]:
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Return the metrics that begin like the last of several with commas between them, after the others."""
-    from contrasweep.plugins import plugin_names
+    from contrasweep.plugin_packages import plugin_names
     from contrasweep.tuning.methods.metrics import MEASURES
 
     others, comma, last = incomplete.rpartition(",")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.plugins import WrongReturn, plugin_fault
+from contrasweep.plugin_places import plugin_fault
+from contrasweep.plugins import WrongReturn
 from contrasweep.tuning.cli.columns import Note, Row
 from contrasweep.tuning.cli.completion import complete_datasets
 from contrasweep.tuning.cli.errors import add_command, reporting_errors

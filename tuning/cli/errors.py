@@ -18,7 +18,7 @@ from typing import Any, ParamSpec
 import typer
 from rich.markup import escape
 
-from contrasweep.plugins import plugin_fault, raised_by_plugin
+from contrasweep.plugin_places import plugin_fault, raised_by_plugin
 from contrasweep.tuning.cli.command_line import command_line
 from contrasweep.tuning.cli.rendering import plain_console, print_error, remark, telling_logs
 from contrasweep.tuning.cli.usage import Command

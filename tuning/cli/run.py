@@ -245,11 +245,7 @@ def _report(done: "list[FinalRuns]", every: "FinalRuns", results: str, as_json: 
     main = main_score(names)
     if all(one.held == len(one.rows) + one.failed for one in done):
         remark(f"Nothing was left to train: the store held all {counted(len(every.rows), 'run')}.")
-    print_rows(
-        f"{every.study}: mean ± sample standard deviation over fresh seeds",
-        summary_rows(summaries),
-        footer=summary_note(names),
-    )
+    print_rows(every.title, summary_rows(summaries), footer=summary_note(names))
     _print_differences(compared, main)
     for one in done:
         if one.failed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contrasweep.data.facts import DatasetFacts
-from contrasweep.plugins import plugin_names
+from contrasweep.plugin_packages import plugin_names
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.experiment import ProbeSettings
 from contrasweep.tuning.experiment.conditions import Condition, parse_condition

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from contrasweep.data import DatasetFacts
-from contrasweep.search_spaces import Choice, Range, Space
+from contrasweep.search_spaces import Choice, Parameter, Range, Space
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
 from contrasweep.tuning.experiment import Experiment
 
@@ -28,29 +28,28 @@ def kernel_scale_in_words(
         facts: the dataset's.
         space: what a sweep searches.
     """
-    spread, (kernels, sigma2) = facts.condition_spread, _kernels_and_scale(experiment, space)
+    searched = {} if space is None else {one.name: one for one in space.searched}
+    spread, (kernels, sigma2) = facts.condition_spread, _kernels_and_scale(experiment, searched)
     if spread is None or sigma2 is None or "condition" not in DECLARED_METHODS[experiment.method].needs:
         return []
     distances = {kernel: spread ** _DISTANCE[kernel] for kernel in kernels if kernel in _DISTANCE}
-    alike = {kernel: far for kernel, far in distances.items() if math.exp(-far / sigma2) > ALIKE}
+    likeness = {kernel: math.exp(-distance / sigma2) for kernel, distance in distances.items()}
+    alike = [kernel for kernel, value in likeness.items() if value > ALIKE]
     if not alike:
         return []
-    values = " and ".join(f"{math.exp(-far / sigma2):.2g} ({kernel})" for kernel, far in alike.items())
-    wanted = " and ".join(f"{far:.2g} ({kernel})" for kernel, far in alike.items())
-    smallest = f"{sigma2:g}, the smallest that is searched," if _searches(space, "sigma2") else f"{sigma2:g}"
+    values = " and ".join(f"{likeness[kernel]:.2g} ({kernel})" for kernel in alike)
+    wanted = " and ".join(f"{distances[kernel]:.2g} ({kernel})" for kernel in alike)
+    smallest = f"{sigma2:g}, the smallest that is searched," if "sigma2" in searched else f"{sigma2:g}"
     return [
         f"sigma2 = {smallest} is large for {facts.condition_name}: two typical images are alike to {values}, "
         f"where 1 means equal. Values about {wanted} would tell images apart, or multiply the numbers."
     ]
 
 
-def _searches(space: Space | None, name: str) -> bool:
-    return space is not None and any(one.name == name for one in space.searched)
-
-
-def _kernels_and_scale(experiment: Experiment, space: Space | None) -> tuple[Sequence[object], float | None]:
+def _kernels_and_scale(
+    experiment: Experiment, searched: Mapping[str, Parameter]
+) -> tuple[Sequence[object], float | None]:
     """Return the kernels that a run or a sweep uses, and its smallest `sigma2`; None where it has none."""
-    searched = {} if space is None else {one.name: one for one in space.searched}
     kernel, scale = searched.get("kernel"), searched.get("sigma2")
     fixed = experiment.hyperparameters.get("sigma2")
     smallest = scale.low if isinstance(scale, Range) else fixed if isinstance(fixed, float | int) else None

@@ -22,8 +22,8 @@ NEED_IN_WORDS = {
     "own views": "objects with views of their own",
 }
 
-_GIVEN = {"bias": "bias label", "condition": "conditioning variable"}
-"""For each option of a dataset that gives its images something: the need that it meets."""
+_MET_BY_OPTIONS = ("bias", "condition")
+"""The needs that an option of the same name meets, where a dataset has it."""
 
 
 def lacking(
@@ -63,8 +63,8 @@ def _by_an_option(dataset: str, missing: Iterable[str]) -> str:
     """Return the option of a dataset that gives it what a method lacks; nothing where there is none."""
     family, _, options = dataset.partition(":")
     known = DECLARED_DATASETS[family].options if family in DECLARED_DATASETS else {}
-    for option, need in _GIVEN.items():
-        if option in known and any(need in one for one in missing):
+    for option in _MET_BY_OPTIONS:
+        if option in known and any(NEED_IN_WORDS[option] in one for one in missing):
             name = f"{family}:{options},{option}=..." if options else f"{family}:{option}=..."
             return f"; {name} would have one ({known[option].summary})"
     return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from contrasweep.libraries import of_library
 from contrasweep.names import few
-from contrasweep.plugins import plugin_versions
+from contrasweep.plugin_packages import plugin_versions
 from contrasweep.tuning.catalogue.declared import (
     DECLARED_DATASETS,
     DECLARED_ENCODERS,

@@ -27,9 +27,9 @@ class EarlierTrials:
         seconds: the time by the clock in which they ran.
     """
 
-    outcomes: Sequence[TrialOutcome] = ()
-    past: Sequence[PastTrial] = ()
-    seconds: float = 0.0
+    outcomes: Sequence[TrialOutcome]
+    past: Sequence[PastTrial]
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """What the searcher reads in a trial's results: merits, scores over seeds, violations of conditions."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Any
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.violations import violations
 from contrasweep.tuning.search import PastTrial
-from contrasweep.tuning.statistics import Summary
+from contrasweep.tuning.statistics import Summary, is_number
 from contrasweep.tuning.store import SearchRecord
 
 
@@ -48,7 +47,7 @@ class ResultReader:
 
 def final_merits(values: Sequence[float | None]) -> list[float] | None:
     """Return a completed trial's merits, by which trials are ranked; None if any is missing."""
-    found = [value for value in values if value is not None and math.isfinite(value)]
+    found = [value for value in values if is_number(value)]
     return found if found and len(found) == len(values) else None
 
 

@@ -15,7 +15,7 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import plugin_fault, plugin_place, raised_by_plugin
+from contrasweep.plugin_places import plugin_fault, plugin_place, raised_by_plugin
 from contrasweep.tuning.errors import InputError, SweepFailed, TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives import rank_timeouts

@@ -13,6 +13,7 @@ from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS
 from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.budgets import budget_line
+from contrasweep.tuning.results.columns import MEAN_AND_STD
 from contrasweep.tuning.results.final_runs import main_score, score_names, summarise_runs
 from contrasweep.tuning.results.numbers import mean_and_std
 from contrasweep.tuning.results.study import StudyData
@@ -92,7 +93,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
                 "untrained, test": None if control is None else mean_and_std(control.scores.get(score)),
             }
         )
-    note = "Final runs: mean ± sample standard deviation over fresh seeds."
+    note = f"Final runs: {MEAN_AND_STD}."
     return Table.of("Studies", rows, note)
 
 

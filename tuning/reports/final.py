@@ -11,6 +11,7 @@ from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.columns import (
+    MEAN_AND_STD,
     difference_note,
     difference_rows,
     difference_title,
@@ -62,7 +63,7 @@ def final_section(data: StudyData) -> Section | None:
     if not rows:
         none = f"None of {counted(len(data.final_rows), 'final run')} has completed."
         return Section(title, none, tables=others)
-    table = _means(rows, data, "Test split: mean ± sample standard deviation over fresh seeds")
+    table = _means(rows, data, f"Test split: {MEAN_AND_STD}")
     score = main_score(score_names(summarise_runs(rows)))
     tables = [table, *differences_of(rows, score), *others]
     return Section(title, _said(data, rows, score), [_draw(rows, score)], tables)

@@ -10,6 +10,9 @@ from contrasweep.tuning.statistics import FEW_SEEDS, Comparison, Summary, mean_i
 
 INTERVAL: Final = "95 % interval"
 
+MEAN_AND_STD: Final = "mean ± sample standard deviation over fresh seeds"
+"""What the scores of final runs are."""
+
 _SPELLED: Final[Mapping[str, str]] = {
     **{word: word.upper() for word in ("auc", "f1", "mse", "nmi")},
     "rankme": "RankMe",

@@ -9,6 +9,7 @@ from typing import Any
 from contrasweep.notebook_tables import html_table
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.columns import (
+    MEAN_AND_STD,
     difference_note,
     difference_rows,
     difference_title,
@@ -69,8 +70,7 @@ class FinalRuns:
         main = main_score(names) if names else ""
         rows = [texts(row) for row in summary_rows(self.summaries)]
         failed = f"Failed, and not counted: {self.failed} of the runs." if self.failed else ""
-        title = f"{self.study}: mean ± sample standard deviation over fresh seeds"
-        shown = html_table(title, rows, summary_note(names), failed)
+        shown = html_table(self.title, rows, summary_note(names), failed)
         differences = [texts(row) for row in difference_rows(compared)]
         if not differences:
             return shown
@@ -85,6 +85,11 @@ class FinalRuns:
             sum(one.failed for one in every),
             sum(one.held for one in every),
         )
+
+    @property
+    def title(self) -> str:
+        """What stands above a table of `summary_rows`."""
+        return f"{self.study}: {MEAN_AND_STD}"
 
     @property
     def summaries(self) -> "list[FinalSummary]":

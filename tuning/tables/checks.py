@@ -49,6 +49,10 @@ class Cells:
     table: str | None = None
     std: bool = False
 
+    def rows_among(self, every: Iterable[str]) -> Sequence[str]:
+        """Return the keys of the rows that are meant, of a table with these rows."""
+        return [row for row in every if row not in self.but] if self.rows is None else self.rows
+
 
 @dataclass(frozen=True)
 class Call:

@@ -140,7 +140,7 @@ class _Reading:
         column = self.column if node.column == STAR else node.column
         assert column is not None, "evaluate sets the column that [:] stands for"
         values = numbers.stds if node.std else numbers.means
-        wanted = [row for row in numbers.rows if row not in node.but] if node.rows is None else node.rows
+        wanted = node.rows_among(numbers.rows)
         there = [row for row in wanted if (row, column) in values]
         missing = [row for row in wanted if row not in there]
         where = f"in {column}" + (f" of {table}" if table != self.own else "")

@@ -42,8 +42,7 @@ def write_final_table(runs: FinalRuns, path: Path) -> None:
 def _blocks(runs: FinalRuns) -> list[_Block]:
     """Return the tables; the second only where there are paired seeds."""
     names, compared = score_names(runs.summaries), runs.differences
-    title = f"{runs.study}: mean ± sample standard deviation over fresh seeds"
-    blocks: list[_Block] = [(title, _as_text(summary_rows(runs.summaries)), summary_note(names))]
+    blocks: list[_Block] = [(runs.title, _as_text(summary_rows(runs.summaries)), summary_note(names))]
     differences = _as_text(difference_rows(compared))
     if differences:
         heading = difference_title(compared, main_score(names))

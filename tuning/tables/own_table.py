@@ -186,7 +186,7 @@ def _check_best(key: str, group: Cells, own: Runs, others: Mapping[str, Runs]) -
     """Refuse a row that is not in the group whose best row a check says that it is."""
     every = _table_of(group, own, others).rows
     _refuse_strangers("row", [key], every)
-    rows = [row for row in every if row not in group.but] if group.rows is None else group.rows
+    rows = group.rows_among(every)
     if key not in rows:
         raise InputError(f"row {key!r} is not in the group that it is said to be the best of: {few(rows)}")
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from contrasweep.data import DatasetMissing
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import SUSPECTED, distribution_of, plugin_place
+from contrasweep.plugin_packages import distribution_of
+from contrasweep.plugin_places import SUSPECTED, plugin_place
 from contrasweep.tuning.errors import InputError, NotRepeatable, SweepFailed, TrainingDiverged, WrongReturn
 from contrasweep.tuning.experiment import Experiment
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import torch
 
-from contrasweep.plugins import with_plugin_place
+from contrasweep.plugin_places import with_plugin_place
 from contrasweep.tuning.errors import GpuFault, SharedGpuFull, SweepFailed, one_line
 from contrasweep.tuning.experiment import Experiment
 

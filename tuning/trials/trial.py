@@ -15,7 +15,7 @@ from typing import Any, Self
 import torch
 
 from contrasweep.losses import RanksLost
-from contrasweep.plugins import raised_by_plugin
+from contrasweep.plugin_places import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.statuses import ENDED, Status
