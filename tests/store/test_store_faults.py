@@ -117,6 +117,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(
 
 REFUSALS = [
     (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+    (OSError(errno.EROFS, "Read-only file system"), "Read-only file system"),
     (OSError("AWS Error ACCESS_DENIED during GetObject operation: x"), r"credentials .* lack a right.*x\)"),
     (OSError("AWS Error UNKNOWN: Unable to parse ExceptionName: ExpiredToken"), "credentials have expired"),
 ]

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from pyarrow.fs import FileSystem
 
 from contrasweep.tuning.store import Location, ResultsStore, StoreError, StudyRecord, local, open_location
+from contrasweep.tuning.store import filesystem as filesystem_module
 from contrasweep.tuning.store.filesystem import Retry, WrongKind
 
 
@@ -71,6 +73,27 @@ def test_nothing_is_written_in_place_of_a_folder_or_below_a_file(location: Locat
         location.write("b/c/d", b"")
     with pytest.raises(WrongKind, match="a is a folder, where a file belongs"):
         location.delete("a")
+    with pytest.raises(WrongKind, match="b is a file, where a folder belongs"):
+        location.delete_folder("b")
+
+
+def test_a_folder_that_cannot_be_deleted_yet_is_tried_again(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that does not know of the deletion may write into the folder meanwhile."""
+    location.write("trials/study=a/x.parquet", b"")
+    delete, answers = filesystem_module._delete_folder_if_there, [errno.ENOTEMPTY]
+
+    def busy(filesystem: FileSystem, path: str) -> None:
+        if answers:
+            raise OSError(answers.pop(), "Directory not empty")
+        delete(filesystem, path)
+
+    monkeypatch.setattr(filesystem_module, "_delete_folder_if_there", busy)
+    waits: list[float] = []
+    replace(location, retry=Retry(waits=(1.0,), wait=waits.append)).delete_folder("trials/study=a")
+    assert waits == [1.0]
+    assert location.entries("trials") == []
 
 
 def test_names_that_are_not_utf8_are_skipped_and_told_once(

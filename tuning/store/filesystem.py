@@ -5,6 +5,7 @@ An operation that fails is tried again: a network share may be away for a moment
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 import uuid
@@ -195,7 +196,7 @@ class Location:
 
     def is_folder(self, relative: str) -> bool:
         """Whether a folder is there; an object store has none without files."""
-        info = self._call("listing", relative, self.filesystem.get_file_info)
+        info = self._call("listing", relative, self.filesystem.get_file_info, FOLDER)
         return bool(info.type == fs.FileType.Directory)
 
     def files(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
@@ -215,9 +216,10 @@ class Location:
         """Delete a folder with all that is in it; one that is not there is no error.
 
         Raises:
+            WrongKind: it is no folder.
             OSError: it cannot be deleted.
         """
-        self._call("deleting", relative, lambda path: _delete_folder_if_there(self.filesystem, path))
+        self._call("deleting", relative, lambda path: _delete_folder_if_there(self.filesystem, path), FOLDER)
 
     def _call(self, doing: str, relative: str, action: Callable[[str], T], belongs: str = FILE) -> T:
         """Run an action on a path where a file (or a folder) belongs, again and again if it fails."""
@@ -308,7 +310,10 @@ def _refuse_missing_bucket(location: Location) -> None:
 
 def _is_refusal(error: OSError) -> bool:
     """Whether the store answers that a right is missing; S3's answer arrives as a plain OSError."""
-    return isinstance(error, PermissionError) or any(mark in str(error) for mark in _REFUSALS)
+    # Linux mounts a disk with errors read-only: that stays until somebody mends it.
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return True
+    return any(mark in str(error) for mark in _REFUSALS)
 
 
 def _in_words(error: BaseException) -> str:
