@@ -55,6 +55,16 @@ def test_rows_of_all_studies_under_the_columns_of_all(results: Path) -> None:
     assert store.trials("two", "one")["study"].to_pylist() == ["two", "two", "one", "one"]
 
 
+def test_whole_numbers_too_large_for_a_fraction_are_rounded_beside_fractions(tmp_path: Path) -> None:
+    spaces = {
+        "one": {"wide": {"choice": [2**53 + 1, 1], "default": 1}},
+        "two": {"wide": {"uniform": [0.0, 1.0], "default": 0.5}},
+    }
+    for (name, space), value in zip(spaces.items(), (2**53 + 1, 0.5), strict=True):
+        WrittenStudy(tmp_path, make_record(name, space=space)).write(scored(values={"wide": value}))
+    assert ResultsStore(tmp_path).trials()["hp.wide"].to_pylist() == [2.0**53, 0.5]
+
+
 def test_a_folder_without_studies_gives_an_empty_typed_table(tmp_path: Path) -> None:
     trials = ResultsStore(tmp_path).trials()
     assert trials.num_rows == 0

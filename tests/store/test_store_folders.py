@@ -17,6 +17,7 @@ from contrasweep.tuning.store import (
     end_trial,
 )
 from contrasweep.tuning.store import parts as parts_module
+from contrasweep.tuning.store.attempts import next_attempt
 from contrasweep.tuning.store.unstarted import removed_if_refused
 
 
@@ -53,6 +54,26 @@ def test_the_listings_of_a_trial_do_not_grow_with_its_study(
     assert store.epochs(record.name)["metric.val.accuracy"].to_pylist() == accuracy
     with pytest.raises(TrialOvertaken):
         TrialWriter(location, record, info(33, kernel="rbf")).start()
+
+
+def test_an_attempt_that_a_compaction_moves_while_it_is_looked_for_is_counted(
+    location: Location, record: StudyRecord, info: Callable[..., TrialInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for trial in (0, 100):
+        writer = TrialWriter(location, record, info(trial, kernel="rbf"))
+        writer.start()
+        writer.finish("failed", {})
+    files, pending = Location.files, [True]
+
+    def overtaken(self: Location, folder: str, *, below: bool = False) -> Any:
+        found = files(self, folder, below=below)
+        if pending:
+            pending.clear()
+            compact(location, record.name)
+        return found
+
+    monkeypatch.setattr(Location, "files", overtaken)
+    assert next_attempt(location, record, trial=100, seed=0) == 2
 
 
 def test_a_new_study_that_is_refused_leaves_nothing(location: Location, record: StudyRecord) -> None:

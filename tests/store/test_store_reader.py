@@ -18,6 +18,7 @@ from contrasweep.tuning.store import (
     ResultsStore,
     StudySchema,
     TrialWriter,
+    compact,
     end_trial,
     save_study,
 )
@@ -47,9 +48,9 @@ for trial in range(*map(int, sys.argv[2:])):
 """
 
 
-def row_file(location: Location, trial: int) -> str:
-    """Return the file with the row of a trial with one attempt."""
-    folder = "trials/study=digits-1"
+def row_file(location: Location, trial: int, kind: str = "trials") -> str:
+    """Return the file with the row (or the epochs) of a trial with one attempt."""
+    folder = f"{kind}/study=digits-1"
     (name,) = (i.base_name for i in location.files(folder) if i.base_name.startswith(f"trial-{trial:06d}-"))
     return f"{folder}/{name}"
 
@@ -135,6 +136,20 @@ def test_a_zombie_loses_its_row_and_its_epochs(location, record, store, attempt,
     assert (row["status"], row["epoch"]) == ("stopped", 2)
     assert row["metric.val.accuracy"] < 2
     assert winners(store) == [(0, 1), (1, 1), (2, 1)]
+
+
+def test_an_attempt_whose_row_is_damaged_keeps_its_epochs(location, record, store, attempt):
+    """A failed final run was run again; a compaction would delete the epochs that do not count."""
+    attempt(1, range(3), end="failed")
+    attempt(2, range(5), end="completed")
+    folder = "trials/study=digits-1"
+    (name,) = (i.base_name for i in location.files(folder) if "attempt-2" in i.base_name)
+    row = location.read(f"{folder}/{name}")
+    location.write(f"{folder}/{name}", row[:-9])
+    assert winners(store) == [(epoch, 2) for epoch in range(5)]
+    compact(location, "digits-1")
+    location.write(f"{folder}/{name}", row)
+    assert winners(store) == [(epoch, 2) for epoch in range(5)]
 
 
 def test_a_zombie_loses_to_a_retry_that_is_behind_it(store, attempt):
@@ -243,6 +258,21 @@ def test_a_file_with_a_cell_that_no_writer_writes_is_skipped_and_named(
     assert damaged.path.endswith(path)
     assert re.match(reason, damaged.reason)
     assert "\n" not in damaged.reason
+
+
+@pytest.mark.parametrize("column", ["trial", "seed", "attempt", "epoch", "time"])
+def test_a_row_of_an_epoch_tells_which_one_it_is(location, store, attempt, column):
+    for trial in range(2):
+        attempt(1, range(2), trial=trial)
+    path = row_file(location, 1, "epochs")
+    table = pq.ParquetFile(pa.BufferReader(location.read(path))).read()
+    place = table.column_names.index(column)
+    sink = pa.BufferOutputStream()
+    empty = pa.nulls(table.num_rows, table.schema.field(column).type)
+    pq.write_table(table.set_column(place, table.schema.field(column), empty), sink)
+    location.write(path, sink.getvalue().to_pybytes())
+    assert store.epochs("digits-1")["trial"].to_pylist() == [0, 0]
+    assert [file.reason for file in store.damaged("digits-1")] == [f"has a row without {column}"]
 
 
 def test_a_changed_byte_is_noticed(location, record, store, attempt):

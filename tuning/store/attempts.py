@@ -113,7 +113,8 @@ def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
 
     An attempt that resumed from a checkpoint has only later epochs. So the epochs of the older attempt count
     up to the first epoch of the newer one. Epochs beyond the last epoch of an ended trial do not count: a
-    worker wrote them that did not know of the end.
+    worker wrote them that did not know of the end. Those of an attempt after the end count: its row, which
+    came before them, is damaged.
 
     Args:
         epochs: epoch rows, repeats included.
@@ -130,21 +131,23 @@ def winning_epochs(epochs: pa.Table, winners: pa.Table) -> pa.Table:
     # Runs are numbered upwards, so the newest attempt of a run is above all of the runs before it.
     rank = run * (attempt.max() + 1) + attempt
     is_newest = rank == np.maximum.accumulate(rank)
-    limits = _limits(trial[starts], seed[starts], winners)[run]
-    counts = _last_of_each(trial, seed, epoch) & is_newest & (epoch < limits)
+    last, ended = _ends(trial[starts], seed[starts], winners)
+    is_late = (epoch > last[run]) & (attempt <= ended[run])
+    counts = _last_of_each(trial, seed, epoch) & is_newest & ~is_late
     if order is not None:
         return epochs.take(order[counts])
     # A merged file is in order and free of repeats: it needs no copy.
     return epochs if counts.all() else epochs.filter(pa.array(counts))
 
 
-def _limits(trial: Ints, seed: Ints, winners: pa.Table) -> Ints:
-    """Return for each (trial, seed) one past its last epoch, if its end is known."""
+def _ends(trial: Ints, seed: Ints, winners: pa.Table) -> tuple[Ints, Ints]:
+    """Return the last epoch of each (trial, seed), and the attempt that ended then, if its end is known."""
     ended = pc.is_in(winners["status"], value_set=pa.array(ENDED))
-    known = winners.filter(pc.and_(ended, winners["epoch"].is_valid())).select(["trial", "seed", "epoch"])
-    ends = {(row["trial"], row["seed"]): row["epoch"] + 1 for row in known.to_pylist()}
+    known = winners.filter(pc.and_(ended, winners["epoch"].is_valid())).select([*Key._fields, "epoch"])
+    ends = {(row["trial"], row["seed"]): (row["epoch"], row["attempt"]) for row in known.to_pylist()}
     pairs = zip(trial.tolist(), seed.tolist(), strict=True)
-    return np.array([ends.get(pair, _NEVER) for pair in pairs], dtype=np.int64)
+    found = np.array([ends.get(pair, (_NEVER, 0)) for pair in pairs], dtype=np.int64)
+    return found[:, 0], found[:, 1]
 
 
 def _in_order(keys: Sequence[Ints]) -> bool:

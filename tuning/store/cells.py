@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
@@ -13,9 +13,13 @@ import pyarrow.compute as pc
 from contrasweep.search_spaces import Parameter, Range, Space
 from contrasweep.tuning.experiment.statuses import STATUSES
 from contrasweep.tuning.limits import MOST
+from contrasweep.tuning.store.layout import Kind
 from contrasweep.tuning.store.schema import Phase, hyperparameter_column
 
-_ALWAYS_THERE: Final = ("trial", "seed", "attempt", "phase", "status", "time")
+_ALWAYS_THERE: Final[Mapping[Kind, Sequence[str]]] = {
+    "trials": ("trial", "seed", "attempt", "phase", "status"),
+    "epochs": ("trial", "seed", "attempt", "epoch", "time"),
+}
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {"status": STATUSES, "phase": get_args(Phase)}
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     **dict.fromkeys(("trial", "attempt", "epoch", "epochs", "rung"), (0, MOST)),
@@ -28,11 +32,12 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 _LAST: Final = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def impossible_cell(table: pa.Table, space: Space) -> str | None:
+def impossible_cell(table: pa.Table, kind: Kind, space: Space) -> str | None:
     """Describe a cell of trial or epoch rows that no writer writes; None if all can be.
 
     Args:
         table: the rows, or some columns of them.
+        kind: of which of the two tables.
         space: the study's search space; values outside of it are impossible.
     """
     try:
@@ -42,6 +47,8 @@ def impossible_cell(table: pa.Table, space: Space) -> str | None:
     parameters = {hyperparameter_column(parameter.name): parameter for parameter in space.parameters}
     for name in table.column_names:
         column = table[name]
+        if name in _ALWAYS_THERE[kind] and column.null_count:
+            return f"has a row without {name}"
         problem = _outside(column, parameters[name]) if name in parameters else _wrong(name, column)
         if problem is not None:
             return problem
@@ -50,8 +57,6 @@ def impossible_cell(table: pa.Table, space: Space) -> str | None:
 
 def _wrong(name: str, column: pa.ChunkedArray) -> str | None:
     """Describe a cell of a column that every study has."""
-    if name in _ALWAYS_THERE and column.null_count:
-        return f"has a row without {name}"
     if name in _WORDS:
         unknown = set(column.unique().to_pylist()) - set(_WORDS[name])
         return f"has the {name} {min(unknown)!r}" if unknown else None

@@ -80,6 +80,7 @@ class DamagedFile:
 class Parts:
     """The result of a read: one table of the ``schema`` for each readable file, and the files skipped."""
 
+    kind: Kind
     schema: pa.Schema
     tables: dict[Part, pa.Table] = field(default_factory=dict)
     damaged: list[DamagedFile] = field(default_factory=list)
@@ -91,10 +92,10 @@ class Parts:
     def leave_out_impossible(self, location: Location, space: Space) -> None:
         """Move the files with a cell that no writer writes to those that are skipped."""
         # All rows at once, and file by file only if one of them is impossible: files are small and many.
-        if impossible_cell(self.table().combine_chunks(), space) is None:
+        if impossible_cell(self.table().combine_chunks(), self.kind, space) is None:
             return
         for part, rows in list(self.tables.items()):
-            reason = impossible_cell(rows, space)
+            reason = impossible_cell(rows, self.kind, space)
             if reason is not None:
                 del self.tables[part]
                 self.damaged.append(DamagedFile(location.path(part.path), one_line(reason)))
@@ -147,9 +148,10 @@ def list_parts(location: Location, kind: Kind, study: str, trial: int | None = N
     with the study.
     """
     base = rows_folder(kind, study)
-    found = location.files(base, below=trial is None)
-    if trial is not None and (home := _home(kind, study, trial)) != base:
-        found += location.files(home)
+    home = base if trial is None else _home(kind, study, trial)
+    # The home first: a compaction at the same time moves rows from there to the base.
+    found = location.files(home) if home != base else []
+    found += location.files(base, below=trial is None)
     return [
         Part(location.within(info), _key(info.base_name), info.size or 0)
         for info in found
@@ -185,7 +187,7 @@ def read_parts(
     """
     schema = study.columns.trials if kind == "trials" else study.columns.epochs
     remote = location.filesystem.type_name in OBJECT_STORES
-    found = Parts(schema if names is None else pa.schema([schema.field(name) for name in names]))
+    found = Parts(kind, schema if names is None else pa.schema([schema.field(name) for name in names]))
     seen: set[Part] = set()
     with ThreadPoolExecutor(_READ_THREADS_REMOTE if remote else _READ_THREADS) as threads:
         for round_ in range(_ROUNDS):

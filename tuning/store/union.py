@@ -15,7 +15,8 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 
     A column that a table lacks is null in its rows. The columns that every study has come first, then
     hyperparameters, then metrics. A column that is a whole number here and a fraction there becomes a
-    fraction; other types that differ become text, in which a truth value is `true` or `false`.
+    fraction (rounded beyond 2^53); other types that differ become text, in which a truth value is `true` or
+    `false`.
     """
     if len(tables) == 1:
         return tables[0]
@@ -41,7 +42,9 @@ def _under(schema: pa.Schema, table: pa.Table) -> pa.Table:
     held = set(table.column_names)
     return pa.table(
         [
-            pc.cast(table[field.name], field.type) if field.name in held else pa.nulls(len(table), field.type)
+            pc.cast(table[field.name], field.type, safe=False)
+            if field.name in held
+            else pa.nulls(len(table), field.type)
             for field in schema
         ],
         schema=schema,
