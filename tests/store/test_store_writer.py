@@ -6,6 +6,7 @@ import pytest
 
 from contrasweep.tuning.store import StoreError, TrialInfo, TrialWriter, end_trial
 from contrasweep.tuning.store.attempts import next_attempt
+from contrasweep.tuning.store.reopen import reopen_failed
 from contrasweep.tuning.store.writer import FLUSH_SECONDS
 
 
@@ -110,6 +111,20 @@ def test_epochs_are_kept_when_the_store_cannot_be_written(location, record, stor
     assert store.epochs("digits-1")["epoch"].to_pylist() == [0]
 
 
+def test_a_trial_whose_end_could_not_be_written_can_be_finished_again(
+    location, record, store, info, monkeypatch
+):
+    writer = TrialWriter(location, record, info(), 1)
+    writer.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            writer.finish("completed", {})
+    assert store.trials("digits-1")["status"].to_pylist() == ["interrupted"]
+    writer.finish("completed", {})
+    assert store.trials("digits-1")["status"].to_pylist() == ["completed"]
+
+
 @pytest.mark.parametrize("end", ["running", "done"])
 def test_only_an_end_can_finish(location, record, info, end):
     writer = TrialWriter(location, record, info(), 1)
@@ -186,6 +201,29 @@ def test_a_stopped_trial_keeps_epochs_that_a_network_share_lists_late(
     (row,) = store.trials("digits-1").to_pylist()
     assert (row["epoch"], row["rung"], row["metric.val.accuracy"]) == (3, 3, 0.5)
     assert store.epochs("digits-1").equals(late)
+
+
+@pytest.mark.parametrize("by_driver", [False, True])
+def test_the_seconds_of_a_row_are_those_of_the_last_attempt_whoever_ends_it(
+    location, record, store, attempt, info, by_driver
+):
+    attempt(1, range(3))
+    writer = attempt(2, range(3, 5), resumed=2)
+    if by_driver:
+        end_trial(location, record, info(kernel="rbf"), "stopped")
+    else:
+        writer.finish("completed", {})
+    assert store.trials("digits-1")["train_seconds"].to_pylist() == [1.5]
+
+
+def test_a_failed_trial_that_is_opened_again_and_then_ended_keeps_its_seconds(
+    location, record, store, attempt, info
+):
+    attempt(1, range(3), end="failed")
+    assert reopen_failed(location, record) == [0]
+    end_trial(location, record, info(kernel="rbf"), "stopped")
+    (row,) = store.trials("digits-1").to_pylist()
+    assert (row["attempt"], row["status"], row["train_seconds"]) == (3, "stopped", 2.25)
 
 
 def test_a_trial_that_died_before_its_first_row_is_recorded(location, record, store, info):

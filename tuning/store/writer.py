@@ -59,7 +59,8 @@ class TrialWriter:
     """Writes one attempt at one seed of a trial, in the process that runs the trial.
 
     Call ``start``, ``add_epoch`` for every epoch, ``flush`` before every checkpoint, and ``finish`` once.
-    ``seconds``, ``train_seconds`` and ``evaluate_seconds`` of the trial's row are those of this attempt.
+    ``seconds``, ``train_seconds`` and ``evaluate_seconds`` of the trial's row are those of this attempt, also
+    if the driver ends it (`end_trial`).
 
     Args:
         location: the results folder.
@@ -110,9 +111,8 @@ class TrialWriter:
         claiming = self._attempt is None
         if claiming:
             self._number()
-        self._row |= {"status": "running", "epoch": epoch, "started": self._now()}
         self._flushed = self._clock()
-        self._write_row()
+        self._write_row({"status": "running", "epoch": epoch, "started": self._now()})
         if claiming and self.overtaken():
             self._location.delete(self._path)
             raise self._lost()
@@ -193,17 +193,18 @@ class TrialWriter:
 
         Raises:
             StoreError: the trial is not running, the status is running, or there is no such metric.
+            OSError: the store cannot be written; the trial has not ended, and can be finished again.
         """
         self._require_running()
         cells = self._record.columns.metric_cells(metrics)
         _require_end(status)
         self.flush()
-        self._row |= cells | {
+        ending = cells | {
             **_ending(self._row["started"], self._now(), status, error, rung),
             "train_seconds": self._train_seconds,
             "evaluate_seconds": self._evaluate_seconds,
         }
-        self._write_row()
+        self._write_row(ending)
 
     def _number(self) -> None:
         trial, seed, _ = self._key
@@ -227,8 +228,10 @@ class TrialWriter:
             state = "has ended" if self._row["started"] else "has not started"
             raise StoreError(f"Trial {self._key.trial}, seed {self._key.seed}, {state}: it takes no results.")
 
-    def _write_row(self) -> None:
-        write_rows(self._location, self._path, [self._row], self._record.columns.trials)
+    def _write_row(self, changes: Mapping[str, Any]) -> None:
+        row = self._row | changes
+        write_rows(self._location, self._path, [row], self._record.columns.trials)
+        self._row = row
 
 
 def end_trial(
@@ -283,14 +286,26 @@ def end_trial(
         row["epoch"] = epochs[-1]["epoch"]
     if epoch is not None and (row["epoch"] is None or row["epoch"] < epoch):
         row |= {"epoch": epoch, **record.columns.metric_cells(metrics or {})}
-    row |= {
-        **_ending(row["started"], finished, status, error, rung),
-        "train_seconds": math.fsum(epoch["train_seconds"] for epoch in epochs),
-        "evaluate_seconds": math.fsum(epoch["evaluate_seconds"] for epoch in epochs),
-    }
+    row |= _ending(row["started"], finished, status, error, rung)
+    row |= {name: _seconds_of(last, epochs, name) for name in ("train_seconds", "evaluate_seconds")}
     key = Key(info.trial, info.seed, attempt)
     write_rows(location, trial_path(record.name, key), [row], record.columns.trials)
     return status
+
+
+def _seconds_of(last: Mapping[str, Any] | None, epochs: Sequence[Mapping[str, Any]], name: str) -> float:
+    """Return the seconds of the last attempt at a trial, as its worker would have recorded them.
+
+    Args:
+        last: its row, which has them if it has ended once, and was opened again.
+        epochs: those of all attempts that count.
+        name: of the column.
+    """
+    if last is None:
+        return 0.0
+    if last[name] is not None:
+        return float(last[name])
+    return math.fsum(one[name] or 0.0 for one in epochs if one["attempt"] == last["attempt"])
 
 
 def _last_sign_of_life(row: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> datetime:
