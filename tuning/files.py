@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -86,6 +87,18 @@ def create_file(target: Path, content: bytes) -> None:
         file.write(content)
 
 
+def unfinished_name(name: str) -> str:
+    """Return what the file `name` is called until it is complete; each call gives another name."""
+    # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
+    return f"_{name}.{uuid.uuid4().hex[:8]}"
+
+
+def finished_name(unfinished: str) -> str | None:
+    """Return what a file of an `unfinished_name` would have been called; None of any other file."""
+    found = re.fullmatch(r"_(.+)\.[0-9a-f]{8}", unfinished)
+    return None if found is None else found[1]
+
+
 def _place_new(unfinished: Path, target: Path) -> None:
     """Give a complete file its name, unless another file has it."""
     try:
@@ -103,8 +116,7 @@ def _place_new(unfinished: Path, target: Path) -> None:
 
 @contextmanager
 def _replaced(target: Path, *, is_new: bool = False) -> Iterator[BinaryIO]:
-    # A leading underscore hides the unfinished file from every Parquet dataset reader, ours included.
-    unfinished = target.with_name(f"_{target.name}.{uuid.uuid4().hex[:8]}")
+    unfinished = target.with_name(unfinished_name(target.name))
     try:
         with unfinished.open("wb") as file:
             yield file

@@ -63,6 +63,35 @@ def test_an_unknown_one_is_refused_with_the_nearest(run: Run) -> None:
     assert "Did you mean 'study-1'?" in refused.output
 
 
+def test_one_with_a_damaged_record_is_deleted(run: Run) -> None:
+    record = Path("results/studies/study-1.json")
+    record.write_text("{")
+    asked = run("delete", "study-1", input="n\n")
+    told = " ".join(asked.output.split())
+    assert "study-1.json is damaged:" in told
+    assert ". Its record, studies/study-1.json, goes last. Its final runs stay: study-1-final." in told
+    assert run("delete", "study-1", "--yes").exit_code == 0
+    assert all("study-1-final" in path for path in places())
+
+
+def test_what_remains_without_a_record_is_deleted(run: Run) -> None:
+    Path("results/studies/study-1.json").unlink()
+    asked = run("delete", "study-1", input="n\n")
+    assert "Its record, studies/study-1.json, is gone already." in " ".join(asked.output.split())
+    assert run("delete", "study-1", "--yes").exit_code == 0
+    assert all("study-1-final" in path for path in places())
+    assert run("delete", "study-1", "--yes").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["../studies", "", "a/b"])
+def test_what_is_no_name_of_a_study_is_refused(run: Run, name: str) -> None:
+    before = places()
+    refused = run("delete", name, "--yes")
+    assert refused.exit_code == 2
+    assert "is not allowed" in refused.output
+    assert places() == before
+
+
 def test_one_that_is_being_run_is_refused(run: Run) -> None:
     before = places()
     with Heartbeat(open_location("results"), "study-1"):

@@ -1,6 +1,7 @@
 """A search keeps the encoders of its best trials, final runs keep snapshots; files hold what was trained."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from contrasweep.tuning.ray.final import final_runs
 from contrasweep.tuning.ray.sweep import resume_sweep, run_sweep
 from contrasweep.tuning.results.encoders import KeptEncoders, runs_with_encoders
 from contrasweep.tuning.results.selection import best_trials
-from contrasweep.tuning.store import Location, ResultsStore, open_location
+from contrasweep.tuning.store import Location, ResultsStore, StoreUnavailable, open_location
 from contrasweep.tuning.store.layout import encoder_path
 from contrasweep.tuning.training.pretrain import EpochRecord, pretrain
 from tests.threads import torch_threads
@@ -97,11 +98,19 @@ def two_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_final_runs_keep_snapshots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_final_runs_keep_snapshots(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreUnavailable("No space left on device")
+
     with without_ray():
         run_sweep(tiny_plan(tmp_path, trials=1))
     best = best_trials(ResultsStore(tmp_path), "small")[0]
-    final_runs(best, seeds=1, concurrency=1, snapshots=1)
+    with monkeypatch.context() as full:
+        full.setattr(import_module("contrasweep.tuning.store.compact"), "write_table", refuse)
+        final_runs(best, seeds=1, concurrency=1, snapshots=1)
+    assert "in many files (`contrasweep compact small-final" in caplog.text, "a full disk at the end"
     assert torch.get_num_threads() == 2, "a notebook goes on in this process"
     (folder,) = (tmp_path / "exports" / "small-final").glob("*")
     names = [f"epoch-{epoch:05d}.safetensors" for epoch in range(1, EPOCHS + 1)]

@@ -52,7 +52,7 @@ def test_rows_of_all_studies_under_the_columns_of_all(results: Path) -> None:
     assert prefixed == sorted(prefixed)
     assert trials.column_names[-len(prefixed) - 1] == "gpus"
     assert store.epochs().num_rows == store.epochs("one").num_rows + store.epochs("two").num_rows
-    assert store.trials("two", "one")["study"].to_pylist() == ["two", "two", "one", "one"]
+    assert store.trials("two", "one", "two")["study"].to_pylist() == ["two", "two", "one", "one"]
 
 
 def test_whole_numbers_too_large_for_a_fraction_are_rounded_beside_fractions(tmp_path: Path) -> None:

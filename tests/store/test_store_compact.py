@@ -241,10 +241,31 @@ def test_it_is_refused_while_the_driver_is_alive(location, study):
         assert compact(location, "digits-1", by_driver=True).trials == 3
 
 
+UNFINISHED = [
+    "epochs/study=digits-1/_x.parquet.0123abcd",
+    "checkpoints/digits-1/_00000-0.pt.0123abcd",
+    "exports/digits-1/00000-0/_encoder.safetensors.0123abcd",
+    "studies/_digits-1.heartbeat.0123abcd",
+    "studies/_digits-1.json.0123abcd",
+]
+OTHERS = [
+    "studies/_digits-1.json.json.0123abcd",
+    "epochs/study=digits-1/_SUCCESS",
+    "studies/_digits-10.json.01234567",
+]
+
+
 def test_remains_of_dead_writers_are_cleared_when_old(location, study):
-    location.write("epochs/study=digits-1/_x.parquet.1234", b"half")
-    (remains,) = [i for i in location.files("epochs/study=digits-1") if i.base_name.startswith("_")]
-    compact(location, "digits-1", now=remains.mtime.timestamp() + 60)
-    assert "_x.parquet.1234" in files(location, "epochs")
-    compact(location, "digits-1", now=remains.mtime.timestamp() + 7200)
-    assert "_x.parquet.1234" not in files(location, "epochs")
+    for path in (*UNFINISHED, *OTHERS):
+        location.write(path, b"half")
+    location.write("tensorboard/digits-1", b"in place of a folder")
+
+    def left() -> set[str]:
+        return {location.within(info) for info in location.files("", below=True)}
+
+    written = max(info.mtime.timestamp() for info in location.files("", below=True))
+    compact(location, "digits-1", now=written + 60)
+    assert left() >= {*UNFINISHED, *OTHERS}
+    compact(location, "digits-1", now=written + 7200)
+    assert left().isdisjoint(UNFINISHED)
+    assert left() >= set(OTHERS)

@@ -3,7 +3,7 @@
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.store import Location, StudyRecord, layout, study_names
+from contrasweep.tuning.store import Location, StoreError, StudyRecord, layout, save_study, study_names
 from contrasweep.tuning.store.parts import Key, compacted_path, epoch_path, trial_path
 from contrasweep.tuning.store.removal import delete_study, held_by
 from contrasweep.tuning.store.unstarted import removed_if_refused
@@ -35,11 +35,54 @@ def _files(location: Location) -> list[str]:
 
 def test_a_deleted_study_leaves_no_file_and_takes_no_other(location: Location, record: StudyRecord) -> None:
     others = sorted([*_files_of("digits-10"), layout.heartbeat_path("digits-10")])
-    for path in [*_files_of(record.name), *others]:
+    unfinished = [f"studies/_digits-1.{what}.0123abcd" for what in ("heartbeat", "json")]
+    for path in [*_files_of(record.name), *unfinished, *others]:
         location.write(path, b"1234")
     assert sum(one.files for one in held_by(location, record.name)) == len(_files_of(record.name))
     delete_study(location, record.name)
     assert _files(location) == others
+
+
+@pytest.mark.parametrize("deleted", range(5))
+def test_a_study_that_is_half_deleted_mixes_no_trials(
+    location: Location, record: StudyRecord, deleted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial that lost its row begins again as attempt 1: nothing else of its number is left."""
+    for path in _files_of(record.name):
+        location.write(path, b"1234")
+    steps, delete = iter(range(deleted)), Location.delete_folder
+
+    def dying(self: Location, place: str) -> None:
+        if next(steps, None) is None:
+            raise SystemExit("killed")
+        delete(self, place)
+
+    monkeypatch.setattr(Location, "delete_folder", dying)
+    with pytest.raises(SystemExit):
+        delete_study(location, record.name)
+    left = {path.split("/")[0] for path in _files(location)} - {"studies"}
+    assert len(left) == 5 - deleted
+    assert "trials" in left
+
+
+@pytest.mark.parametrize("path", ["epochs/study=digits-1/x.parquet", *_files_without_a_row("digits-1")])
+def test_a_new_study_does_not_inherit_files(location: Location, record: StudyRecord, path: str) -> None:
+    """Such as those of a worker that did not know that its study was deleted."""
+    location.delete(layout.record_path(record.name))
+    location.write(path, b"1234")
+    with pytest.raises(StoreError, match=r"files of an earlier study named 'digits-1', whose record .* gone"):
+        save_study(location, record)
+    assert study_names(location) == []
+    delete_study(location, record.name)
+    save_study(location, record)
+
+
+def test_a_study_that_another_command_creates_at_this_moment_is_not_taken_for_remains(
+    location: Location, record: StudyRecord
+) -> None:
+    location.write(f"{layout.events_folder(record.name)}/experiment", b"1234")
+    with pytest.raises(StoreError, match="A study named 'digits-1' exists"):
+        save_study(location, record)
 
 
 def test_a_refused_study_leaves_no_file(location: Location, record: StudyRecord) -> None:

@@ -7,17 +7,21 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store import (
     ResultsStore,
     StoreError,
     WarmStartRecord,
+    check_new_name,
     check_study_name,
+    final_name,
     open_location,
     save_study,
     study_names,
 )
 from contrasweep.tuning.store import study as study_module
 from contrasweep.tuning.store.study import load_study
+from tests.studies import make_final_record
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +37,17 @@ def test_names_that_a_study_cannot_have(name, record):
         check_study_name(name)
     with pytest.raises(ValidationError, match="study name"):
         type(record).model_validate(record.model_dump() | {"name": name})
+
+
+@pytest.mark.parametrize("name", ["A" * 100, f"{'A' * 94}-final"])
+def test_final_runs_of_a_search_of_any_name_have_a_name(location, name):
+    final = final_name(check_new_name(name), MOST)
+    save_study(location, make_final_record(final, search={"searched": name}))
+    assert study_names(location) == [final]
+    with pytest.raises(StoreError, match=f"has {len(final)} characters; at most 100 are allowed"):
+        check_new_name(final)
+    with pytest.raises(StoreError, match="has 128 characters; at most 121 are allowed"):
+        check_study_name(f"{'A' * 122}-final")
 
 
 def test_a_record_comes_back_as_it_was(location, record):

@@ -39,7 +39,8 @@ from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
-from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, compact
+from contrasweep.tuning.results.merging import merge_rows
+from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken
 from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.trials.seeds import new_trial
@@ -130,7 +131,7 @@ def final_runs(
         following(progress) as show,
     ):
         trained = _run_missing(plan, store, resources, heartbeat, show or (lambda state: None))
-        compact(plan.location, study, by_driver=True)
+        merge_rows(plan.location, study)
     completed = completed_rows(store, study)
     keys = map(trial_and_seed, plan.requests)
     rows = [completed[key] for key in keys if key in completed]

@@ -28,7 +28,7 @@ from contrasweep.tuning.ray.earlier_drivers import earlier_trials
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.signals import told_in_notebooks
-from contrasweep.tuning.ray.sweep_end import as_begun, merge_rows, result_of
+from contrasweep.tuning.ray.sweep_end import as_begun, result_of
 from contrasweep.tuning.ray.tuner import Show, ShowProgress, tuner_of
 from contrasweep.tuning.ray.watch import ForgetEnded, TellWarnings, TrialWatch
 from contrasweep.tuning.results.commands import (
@@ -37,6 +37,7 @@ from contrasweep.tuning.results.commands import (
     resume_call,
     resume_command,
 )
+from contrasweep.tuning.results.merging import merge_rows
 from contrasweep.tuning.results.selection import rule_of
 from contrasweep.tuning.search import PastTrial, sampler_of
 from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUnavailable, layout
@@ -284,7 +285,7 @@ def _run(
         elif show is not None:
             show(searcher.progress("nothing was left to train"))
         plan = as_begun(plan, searcher, record, location)
-        merge_rows(plan, location)
+        merge_rows(location, plan.name)
     return result_of(plan, searcher, record, location)
 
 

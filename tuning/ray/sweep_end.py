@@ -8,10 +8,10 @@ from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.searcher import StoreSearcher
-from contrasweep.tuning.results.commands import compact_command, delete_command, resume_command, show_command
+from contrasweep.tuning.results.commands import delete_command, resume_command, show_command
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.trials import trial_outcomes
-from contrasweep.tuning.store import Location, ResultsStore, StoreUnavailable, compact
+from contrasweep.tuning.store import Location, ResultsStore
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.study import save_study
 
@@ -37,15 +37,6 @@ def as_begun(plan: SweepPlan, searcher: StoreSearcher, record: StudyRecord, loca
         reason.beside,
     )
     return begun
-
-
-def merge_rows(plan: SweepPlan, location: Location) -> None:
-    """Merge the many files of a study; where that fails, they stay as they are."""
-    try:
-        compact(location, plan.name, by_driver=True)
-    except StoreUnavailable as error:
-        merge = compact_command(plan.name, plan.results)
-        log.warning("The results are whole, but in many files (`%s` merges them): %s", merge, error)
 
 
 def result_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ from contrasweep.tuning.experiment.statuses import ENDED
 from contrasweep.tuning.store.attempts import winning_epochs, winning_trials
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.heartbeat import living_driver
-from contrasweep.tuning.store.layout import Kind, rows_folder
+from contrasweep.tuning.store.layout import Kind
 from contrasweep.tuning.store.parts import (
     DamagedFile,
     Key,
@@ -23,9 +22,7 @@ from contrasweep.tuning.store.parts import (
     write_table,
 )
 from contrasweep.tuning.store.study import load_study
-
-# A write takes seconds. An unfinished file that is older than this was left by a writer that died.
-_ABANDONED_SECONDS: Final = 3600.0
+from contrasweep.tuning.store.unfinished import clear_abandoned
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,8 @@ def compact(
 
     Each merged file is complete and visible before its first source is deleted. Between these moments rows
     exist twice, and readers keep one of them. A trial that has not ended keeps its own file, because its
-    row will still be replaced. Rows of overtaken attempts are dropped.
+    row will still be replaced. Rows of overtaken attempts are dropped. Unfinished files that killed writers
+    left long ago are deleted, also those of checkpoints and encoders.
 
     Args:
         location: the results folder.
@@ -75,8 +73,7 @@ def compact(
     kept = winning_epochs(epochs.table(), winners)
     removed = _merge(location, "trials", study, settled, trials, keep=Key.of_rows(unsettled))
     removed += _merge(location, "epochs", study, kept, epochs, keep=set())
-    for kind in ("trials", "epochs"):
-        _clear_abandoned(location, kind, study, now)
+    clear_abandoned(location, study, now)
     return Compaction(settled.num_rows, kept.num_rows, removed, (*trials.damaged, *epochs.damaged))
 
 
@@ -95,11 +92,3 @@ def _merge(
     for part in replaced:
         location.delete(part.path)
     return len(replaced)
-
-
-def _clear_abandoned(location: Location, kind: Kind, study: str, now: float) -> None:
-    base = rows_folder(kind, study)
-    for info in location.files(base, below=True):
-        age = now - info.mtime.timestamp() if info.mtime is not None else 0.0
-        if info.base_name.startswith("_") and age > _ABANDONED_SECONDS:
-            location.delete(location.within(info))

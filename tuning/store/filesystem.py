@@ -5,7 +5,6 @@ An operation that fails is tried again: a network share may be away for a moment
 
 from __future__ import annotations
 
-import errno
 import logging
 import time
 import uuid
@@ -21,8 +20,9 @@ from pyarrow import fs
 
 from contrasweep.given_files import FILE, FOLDER
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.files import create_file, replace_file
+from contrasweep.tuning.files import create_file, replace_file, unfinished_name
 from contrasweep.tuning.store import local
+from contrasweep.tuning.store.filesystem_errors import in_words, is_refusal
 
 log = logging.getLogger(__name__)
 
@@ -30,24 +30,6 @@ T = TypeVar("T")
 
 # One PUT (or the end of a multipart upload) makes an object visible whole. These stores cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
-
-_REFUSALS: Final = {
-    "AWS Error ACCESS_DENIED": (
-        "the credentials (AWS_ACCESS_KEY_ID, profile, role) lack a right, or none were found"
-    ),
-    "AWS Error INVALID_ACCESS_KEY_ID": "the store does not know the access key",
-    "AWS Error INVALID_CLIENT_TOKEN_ID": "the store does not know the access key",
-    "AWS Error SIGNATURE_DOES_NOT_MATCH": "the secret key is not the access key's",
-    "ExceptionName: ExpiredToken": "the credentials have expired; renew them",
-}
-_OBJECT_STORE_ERRORS: Final = {
-    **_REFUSALS,
-    "AWS Error NETWORK_CONNECTION": (
-        "no server answers there; check the address (endpoint_override, scheme, region)"
-    ),
-    "AWS Error NO_SUCH_BUCKET": "there is no such bucket",
-}
-"""Marks in the error messages of AWS's library, and what they mean to a user."""
 
 
 class StoreError(InputError):
@@ -104,15 +86,15 @@ class Retry:
             except _ANSWERS:
                 raise
             except OSError as error:
-                if _is_refusal(error):
-                    raise StoreRefuses(f"the results store permits no {what}: {_in_words(error)}") from error
+                if is_refusal(error):
+                    raise StoreRefuses(f"the results store permits no {what}: {in_words(error)}") from error
                 last = error
             if done < len(self.waits):
                 log.warning("The store: %s failed, tried again in %g s: %s", what, self.waits[done], last)
                 self.wait(self.waits[done])
         tries = f"{len(self.waits) + 1} times in {sum(self.waits):g} s" if self.waits else "once"
         raise StoreUnavailable(
-            f"the results store cannot be used: {what} was tried {tries}; the last answer: {_in_words(last)}"
+            f"the results store cannot be used: {what} was tried {tries}; the last answer: {in_words(last)}"
         ) from last
 
 
@@ -275,7 +257,7 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
     except StoreError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"The results location {text} cannot be opened: {_in_words(error)}") from error
+        raise StoreError(f"The results location {text} cannot be opened: {in_words(error)}") from error
     if writable:
         _prove_writable(location)
     return location
@@ -306,23 +288,6 @@ def _refuse_missing_bucket(location: Location) -> None:
     with suppress(OSError):
         if location.filesystem.get_file_info(bucket).type == fs.FileType.NotFound:
             raise StoreError(f"The results location {location.uri}: there is no bucket {bucket}.")
-
-
-def _is_refusal(error: OSError) -> bool:
-    """Whether the store answers that a right is missing; S3's answer arrives as a plain OSError."""
-    # Linux mounts a disk with errors read-only: that stays until somebody mends it.
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return True
-    return any(mark in str(error) for mark in _REFUSALS)
-
-
-def _in_words(error: BaseException) -> str:
-    """Return the error as text; for an error of an object store, with a hint what to check."""
-    text = str(error)
-    for mark, meaning in _OBJECT_STORE_ERRORS.items():
-        if mark in text:
-            return f"{meaning} ({text})"
-    return text
 
 
 def _prove_writable(location: Location) -> None:
@@ -367,8 +332,7 @@ def _write_whole(filesystem: fs.FileSystem, target: str, content: bytes) -> None
     if _is_local(filesystem):
         replace_file(Path(target), content)
         return
-    # `replace_file` gives its unfinished file the same kind of name, for the same reason.
-    unfinished = f"{folder}/_{name}.{uuid.uuid4().hex[:8]}"
+    unfinished = f"{folder}/{unfinished_name(name)}"
     try:
         _write_stream(filesystem, unfinished, content)
         filesystem.move(unfinished, target)

@@ -72,7 +72,10 @@ def run_events_folder(study: str, trial: int, seed: int) -> str:
 
 
 def folders_of(study: str) -> list[str]:
-    """Return every folder that belongs to a study alone: all that it has but its record and heartbeat."""
+    """Return every folder that belongs to a study alone: all that it has but its record and heartbeat.
+
+    The rows of trials come first, then what belongs to trials that have such rows.
+    """
     rows = [rows_folder("trials", study), rows_folder("epochs", study)]
     return [*rows, _checkpoints(study), encoders_folder(study), events_folder(study)]
 

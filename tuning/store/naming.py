@@ -3,13 +3,16 @@
 import re
 from typing import Final
 
+from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store.filesystem import StoreError
 
 MAX_NAME_LENGTH: Final = 100
+"""Of a search. The name of its final runs (`final_name`) is longer."""
 FINAL_SUFFIX: Final = "-final"
 """The final runs of a study are a study of their own; its name ends so (`final_name`)."""
 FILES: Final = (".yaml", ".yml", ".parquet", ".safetensors")
 """The ends of files that commands take in place of a study."""
+_LONGEST_END: Final = len(f"-{MOST}-epochs{FINAL_SUFFIX}")
 _EPOCHS: Final = r"-[1-9]\d*-epochs"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -33,7 +36,7 @@ def shown_name(final: str) -> str:
 
 def is_study_name(name: str) -> bool:
     """Whether a study can have this name."""
-    return len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
+    return len(name) <= _most_characters(name) and _NAME.fullmatch(name) is not None
 
 
 def check_study_name(name: str) -> str:
@@ -42,10 +45,7 @@ def check_study_name(name: str) -> str:
     Raises:
         StoreError: it is too long, or has characters that a path or a partition name cannot carry.
     """
-    if len(name) > MAX_NAME_LENGTH:
-        raise StoreError(
-            f"The study name {name!r} has {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed."
-        )
+    _refuse_longer(name, _most_characters(name))
     if not _NAME.fullmatch(name):
         raise StoreError(
             f"The study name {name!r} is not allowed: use letters, digits, '.', '-' and '_', "
@@ -55,15 +55,24 @@ def check_study_name(name: str) -> str:
 
 
 def check_new_name(name: str) -> str:
-    """Return ``name`` if a new study can have it.
+    """Return ``name`` if a new search can have it, and so its final runs a name of theirs.
 
     Raises:
         StoreError: see `check_study_name`; or commands would take it for a file.
     """
-    check_study_name(name)
+    _refuse_longer(check_study_name(name), MAX_NAME_LENGTH)
     if name.endswith(FILES):
         ends = ", ".join(FILES)
         raise StoreError(
             f"The study name {name!r} is not allowed: what ends in {ends} is a file to commands."
         )
     return name
+
+
+def _most_characters(name: str) -> int:
+    return MAX_NAME_LENGTH + (_LONGEST_END if name.endswith(FINAL_SUFFIX) else 0)
+
+
+def _refuse_longer(name: str, most: int) -> None:
+    if len(name) > most:
+        raise StoreError(f"The study name {name!r} has {len(name)} characters; at most {most} are allowed.")

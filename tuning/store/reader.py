@@ -175,8 +175,8 @@ class ResultsStore:
         the other under the columns of all, as ``union.stacked`` says.
 
         Args:
-            studies: names; without any, all studies by name, and one that cannot be read is left out with a
-                warning.
+            studies: names; a repeated one counts once. Without any, all studies by name, and one that cannot
+                be read is left out with a warning.
 
         Raises:
             StoreError: as ``study``.
@@ -202,7 +202,7 @@ class ResultsStore:
         def named(record: StudyRecord) -> pa.Table:
             return _with_study(read(record), record.name)
 
-        found = [named(self.study(name)) for name in names] if names else self.of_all(named)
+        found = [named(self.study(name)) for name in dict.fromkeys(names)] if names else self.of_all(named)
         return stacked(found or [_with_study(columns.empty_table(), "")])
 
     def _trials(self, record: StudyRecord, names: list[str] | None = None) -> pa.Table:

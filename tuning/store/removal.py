@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.heartbeat import Heartbeat
 from contrasweep.tuning.store.layout import folders_of, heartbeat_path, record_path
+from contrasweep.tuning.store.unfinished import unfinished_records
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,17 @@ def delete_study(location: Location, study: str) -> None:
 
 
 def delete_folders(location: Location, study: str) -> None:
-    """Delete all that a study has but its record and heartbeat."""
-    for place in folders_of(study):
+    """Delete all that a study has but its record and heartbeat; the rows of its trials go last.
+
+    A study whose deletion was interrupted may be resumed. Trials that have lost their rows then run again:
+    they must not find epochs, states and encoders of other trials with their numbers.
+    """
+    for place in reversed(folders_of(study)):
         location.delete_folder(place)
 
 
 def delete_record(location: Location, study: str) -> None:
     """Delete what says that there is a study; its name is then free. The record goes last."""
-    for path in (heartbeat_path(study), record_path(study)):
+    unfinished = [location.within(info) for info in unfinished_records(location, study)]
+    for path in (*unfinished, heartbeat_path(study), record_path(study)):
         location.delete(path)

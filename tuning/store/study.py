@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from contrasweep.names import did_you_mean
 from contrasweep.tuning.errors import first_reason, one_line
 from contrasweep.tuning.store.filesystem import Location, StoreError
-from contrasweep.tuning.store.layout import STUDIES, record_path
+from contrasweep.tuning.store.layout import STUDIES, folders_of, record_path
 from contrasweep.tuning.store.naming import check_study_name, is_study_name
 from contrasweep.tuning.store.record import KINDS, StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION
@@ -25,17 +25,29 @@ def save_study(location: Location, record: StudyRecord, *, replace: bool = False
     """Write ``studies/NAME.json``.
 
     Raises:
-        StoreError: a study of that name exists and ``replace`` is not set. If several commands create it at
-            the same moment, all but one get this error (except in a bucket).
+        StoreError: ``replace`` is not set, and a study of that name exists, or has left files. If several
+            commands create it at the same moment, all but one get this error (except in a bucket).
     """
     path, content = record_path(record.name), record.model_dump_json(indent=2).encode()
     if replace:
         location.write(path, content)
         return
+    _refuse_remains(location, record.name)
     try:
         location.create(path, content)
     except FileExistsError:
         raise _taken(location, [record.name]) from None
+
+
+def _refuse_remains(location: Location, name: str) -> None:
+    """Refuse a name whose folders have files, although it has no record: they would count as the study's."""
+    remains = [place for place in folders_of(name) if location.files(place, below=True)]
+    # A command that creates the study at this moment writes its record first.
+    if remains and name not in study_names(location):
+        raise StoreError(
+            f"{location.uri} has files of an earlier study named {name!r}, whose record {record_path(name)} "
+            f"is gone: {', '.join(remains)}. Delete that study, or choose another name."
+        )
 
 
 def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> None:
