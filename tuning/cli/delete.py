@@ -10,7 +10,6 @@ from contrasweep.tuning.cli.rendering import print_rows, remark, say
 from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.store import ResultsStore
     from contrasweep.tuning.store.removal import Held
 
 
@@ -27,16 +26,15 @@ def delete(
 
     Example: contrasweep delete my-study
     """
-    from contrasweep.tuning.store import ResultsStore, is_final_name, open_location, study_names
+    from contrasweep.tuning.store import open_location
     from contrasweep.tuning.store.layout import record_path
     from contrasweep.tuning.store.removal import delete_study, held_by
+    from contrasweep.tuning.store.study import final_studies_of, load_study
 
     location = open_location(results)
-    store = ResultsStore(location)
-    record = store.study(study)
+    load_study(location, study)
     held = held_by(location, study)
-    names = [] if record.is_final else study_names(location)
-    finals = [one for one in names if is_final_name(one, study) and _is_of(store, one, study)]
+    finals = final_studies_of(location, study)
     stay = f". Its final runs stay: {', '.join(finals)}" if finals else ""
     print_rows(
         f"Of study {study} in {results}",
@@ -48,16 +46,6 @@ def delete(
         raise typer.Exit(1)
     delete_study(location, study)
     say(f"Deleted study {study}.")
-
-
-def _is_of(store: "ResultsStore", final: str, study: str) -> bool:
-    """Whether a study holds final runs of another; one that cannot be read counts by its name."""
-    from contrasweep.tuning.store import StoreError
-
-    try:
-        return store.study(final).holds_runs_of(study)
-    except StoreError:
-        return True
 
 
 def _rows(held: "list[Held]") -> list[dict[str, object]]:
