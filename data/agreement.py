@@ -3,7 +3,7 @@
 Labels are looked at once, and no image is decoded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -54,13 +54,18 @@ def check_facts(spec: DatasetFacts, kind: type[DatasetFacts]) -> None:
             named = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
             bound = "" if least is None else f" of {least} or more"
             raise Disagreement(f"its describe states {one.name}={value!r:.100}; allowed: {named}{bound}")
-    if len(spec.class_names) not in (0, spec.classes):
-        raise Disagreement(
-            f"its describe states {len(spec.class_names)} class_names; allowed: {spec.classes}, one for each "
-            "of its classes, or none"
-        )
+    _check_names("class_names", spec.class_names, spec.classes, "classes")
+    if isinstance(spec, DatasetSpec):
+        _check_names("bias_names", spec.bias_names, spec.bias_classes or 0, "bias labels")
     if spec.has_labels and not spec.classes:
         raise Disagreement("its describe states classes=0; allowed: 1 or more, as there are labels")
+
+
+def _check_names(fact: str, names: Sequence[str], number: int, of: str) -> None:
+    if len(names) not in (0, number):
+        raise Disagreement(
+            f"its describe states {len(names)} {fact}; allowed: {number}, one for each of its {of}, or none"
+        )
 
 
 def _fits(value: object, hint: Any, least: int | None) -> bool:

@@ -33,6 +33,7 @@ class SplitReport:
         mean_level: the mean of all their pixels and channels, 0..255.
         class_counts: images of each class; in a multi-label set, an image counts for each of its labels.
         unlabelled: the number of images without a label.
+        group_counts: images of each class with each bias label, a row for each class; None without a bias.
     """
 
     split: Split
@@ -42,6 +43,7 @@ class SplitReport:
     mean_level: float
     class_counts: tuple[int, ...]
     unlabelled: int
+    group_counts: tuple[tuple[int, ...], ...] | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def inspect_dataset(name: str, root: Path | None = None, *, every_image: bool = 
     splits: dict[Split, LabelledImages] = {
         split: family.read(place, split, options) for split in get_args(Split)
     }
-    return DatasetReport(spec, _reports(splits, spec.classes, every_image=every_image), checksums)
+    return DatasetReport(spec, _reports(splits, spec, every_image=every_image), checksums)
 
 
 def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
@@ -94,11 +96,11 @@ def _verified(family: DatasetFamily, root: Path) -> tuple[str, ...]:
 
 
 def _reports(
-    splits: Mapping[Split, LabelledImages], classes: int, *, every_image: bool
+    splits: Mapping[Split, LabelledImages], spec: DatasetSpec, *, every_image: bool
 ) -> tuple[SplitReport, ...]:
     try:
         return tuple(
-            _report(split, images, classes, every_image=every_image) for split, images in splits.items()
+            _report(split, images, spec, every_image=every_image) for split, images in splits.items()
         )
     except DatasetDamaged:
         # Only a damaged set is decoded again, to find the others.
@@ -121,7 +123,7 @@ def _corrupt(images: LabelledImages) -> Sequence[str]:
     return [source.name(row) for row in source.corrupt_rows(streamed.rows.tolist())]
 
 
-def _report(split: Split, images: LabelledImages, classes: int, *, every_image: bool) -> SplitReport:
+def _report(split: Split, images: LabelledImages, spec: DatasetSpec, *, every_image: bool) -> SplitReport:
     whole = every_image or isinstance(images.images, Tensor)
     looked_at = images if whole else images.subset([0])
     total = sum(int(chunk.sum(dtype=torch.int64)) for chunk in image_chunks(looked_at.images, _CHUNK))
@@ -130,7 +132,7 @@ def _report(split: Split, images: LabelledImages, classes: int, *, every_image: 
     if labels.dim() == 2:
         counts, unlabelled = labels.sum(dim=0), 0
     else:
-        counts = torch.bincount(labels[labels != UNLABELLED], minlength=classes)[: classes or None]
+        counts = torch.bincount(labels[labels != UNLABELLED], minlength=spec.classes)[: spec.classes or None]
         unlabelled = int((labels == UNLABELLED).sum())
     return SplitReport(
         split=split,
@@ -140,4 +142,14 @@ def _report(split: Split, images: LabelledImages, classes: int, *, every_image: 
         mean_level=total / (len(looked_at) * channels * height * width),
         class_counts=tuple(counts.tolist()),
         unlabelled=unlabelled,
+        group_counts=_group_counts(images, spec),
     )
+
+
+def _group_counts(images: LabelledImages, spec: DatasetSpec) -> tuple[tuple[int, ...], ...] | None:
+    if images.bias is None or spec.bias_classes is None or images.labels.dim() != 1:
+        return None
+    labelled = images.labels != UNLABELLED
+    groups = images.labels[labelled] * spec.bias_classes + images.bias[labelled]
+    counts = torch.bincount(groups, minlength=spec.classes * spec.bias_classes)
+    return tuple(map(tuple, counts.view(spec.classes, spec.bias_classes).tolist()))

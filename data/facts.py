@@ -65,6 +65,7 @@ class DatasetSpec(SharedFacts):
         condition_name: what the conditioning variable is, with its unit.
         condition_spread: the mean squared distance of two images in the condition, where a file holds it.
         bias_classes: number of values of the bias label, None where there is none.
+        bias_names: what these values are, by number; empty where their names are not known.
         unlabelled_size: training images without a label (`UNLABELLED`), which are among `train_size`. If they
             are all of them, there are 0 classes, and the test images have no label either.
         groupings: clusterings of the test images that an unbiased accuracy is averaged over; 0: none.
@@ -86,6 +87,7 @@ class DatasetSpec(SharedFacts):
     condition_name: str | None = None
     condition_spread: float | None = None
     bias_classes: int | None = None
+    bias_names: tuple[str, ...] = ()
     unlabelled_size: int = 0
     groupings: int = 0
     recolourable: bool = False
@@ -94,6 +96,11 @@ class DatasetSpec(SharedFacts):
     folds: ClassVar[int] = 1
     has_images: ClassVar[bool] = True
     classifier_prefix: ClassVar[str] = "classifier_"
+
+    @property
+    def told_biases(self) -> tuple[str, ...]:
+        """The names of the values of the bias label, or their numbers where no names are known."""
+        return self.bias_names or tuple(map(str, range(self.bias_classes or 0)))
 
     @property
     def has_labels(self) -> bool:

@@ -67,7 +67,8 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=tuple(found.classes),
-        bias_classes=found.bias_classes,
+        bias_classes=len(found.bias_names) or None,
+        bias_names=found.bias_names,
         **condition_facts(name, root, options, len(found.listed), found.fingerprint, _listing(found.listed)),
     )
 
@@ -95,7 +96,7 @@ class _Splits:
         kept, cut: the rows of `listed` that train and that test, where the tree has no test split.
         own_test: the test split of the tree, where it has one.
         bias: the file of bias labels, if there is one.
-        bias_classes: the number of bias labels, None without any.
+        bias_names: the words of the bias labels, none without such a file.
     """
 
     classes: Sequence[str]
@@ -104,7 +105,7 @@ class _Splits:
     cut: Sequence[int] = ()
     own_test: ListedImages | None = None
     bias: Path | None = None
-    bias_classes: int | None = None
+    bias_names: tuple[str, ...] = ()
 
     @property
     def train(self) -> ListedImages:
@@ -174,7 +175,7 @@ def _biased_splits(root: Path, options: Options) -> _Splits:
     table = read_bias_table(file, *map(_listing, splits))
     train, *own_test = (replace(one, bias=bias) for one, bias in zip(splits, table.splits, strict=True))
     return replace(
-        found, listed=train, own_test=next(iter(own_test), None), bias=file, bias_classes=len(table.values)
+        found, listed=train, own_test=next(iter(own_test), None), bias=file, bias_names=table.values
     )
 
 

@@ -153,6 +153,7 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
         folder=found.folder,
         class_names=facts.class_names,
         bias_classes=None if bias is None else len(bias.values),
+        bias_names=() if bias is None else bias.values,
         **condition_facts(
             found.name,
             root,

@@ -81,9 +81,15 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
         pytest.fail(f"a ring: {' <- '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("module", ["plugins", "given_files", "machine", "optimizers"])
+@pytest.mark.parametrize("module", ["plugin_packages", "given_files", "machine", "optimizers"])
 def test_what_all_packages_share_stands_below_them(module: str) -> None:
     assert importing("contrasweep", [ROOT / f"src/contrasweep/{module}.py"]) == set()
+
+
+@pytest.mark.parametrize("module", ["plugins", "plugin_places"])
+def test_what_plugins_are_stands_below_all_packages(module: str) -> None:
+    ours = {one for one in imports_of(ROOT / f"src/contrasweep/{module}.py") if one.startswith("contrasweep")}
+    assert {one.partition(".")[2].partition("_")[0] for one in ours} == {"plugin"}
 
 
 def test_few_modules_of_the_engine_lie_outside_its_packages() -> None:
@@ -168,6 +174,8 @@ def test_no_entry_point_is_called_like_a_submodule() -> None:
         "notebook_tables",
         "optimizers",
         "other_words",
+        "plugin_packages",
+        "plugin_places",
         "plugins",
         "rules",
         "version",

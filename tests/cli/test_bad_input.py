@@ -237,6 +237,15 @@ def test_run_counts(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     says(run("run", "best.yaml", "--cpus-per-run", "4000"), "4,000 cpus", "this machine has")
 
 
+def test_ablations(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
+    (tmp_path / "best.yaml").write_text(yaml.safe_dump(best))
+    says(run("run", "best.yaml", "--ablate", "lam"), "--ablate takes PATH=VALUE, given 'lam'")
+    says(run("run", "best.yaml", "--ablate", "lam=0.1 lam=1"), "--ablate lam is given twice")
+    says(run("run", "best.yaml", "--ablate", "lam=1", "--ablate", "lam=1"), "--ablate lam=1 is given twice")
+    says(run("run", "best.yaml", "--ablate", "lma=1"), "'lma'", "'lam'")
+    assert not Path("results").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "parts"),
     [

@@ -130,3 +130,12 @@ def test_a_damaged_image_exits_with_2_and_is_named(run: Run, tree: Path) -> None
     assert done.exit_code == 2
     assert "corrupt image" in done.output
     assert "bee/0.png" in done.output
+
+
+def test_check_counts_groups_of_class_and_bias(run: Run) -> None:
+    found = json.loads(run("datasets", "check", "biased-digits", "--json").stdout)["splits"]["train"]
+    groups = found["group_counts"]
+    assert {name: sum(counts.values()) for name, counts in groups.items()} == found["class_counts"]
+    rows = run("datasets", "check", "biased-digits").stdout.splitlines()
+    assert "\t".join(["class", *(f"bias {number}" for number in range(10))]) in rows
+    assert "\t".join(["0", *map(str, groups["0"].values())]) in rows

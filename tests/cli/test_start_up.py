@@ -95,6 +95,7 @@ READING = [
     ["studies"],
     ["show", "study-1", "--sort", "accuracy"],
     ["best", "study-1", "-o", "best.yaml"],
+    ["copy", "--from", "results", "--results", "elsewhere"],
     ["delete", "study-1", "--yes"],
 ]
 """Where pyarrow finds pandas, it imports it to read rows."""

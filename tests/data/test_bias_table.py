@@ -99,6 +99,7 @@ def test_both_splits_of_a_folder_have_it(tmp_path: Path) -> None:
     check_available(NAME, tmp_path)
     spec = dataset_spec(NAME, tmp_path)
     assert (spec.bias_classes, spec.headline, before.bias_classes) == (3, "balanced_accuracy", None)
+    assert (len(spec.bias_names), before.bias_names, before.told_biases) == (3, (), ())
     train, test = load_training(NAME, tmp_path).train, load_test(NAME, tmp_path)
     assert train.bias is not None
     assert test.bias is not None

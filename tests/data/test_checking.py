@@ -1,5 +1,6 @@
 """The check of a dataset's files: its report, and the damage that it finds."""
 
+from collections import Counter
 from dataclasses import replace
 from hashlib import md5
 from pathlib import Path
@@ -71,6 +72,17 @@ def test_images_in_memory_are_all_looked_at() -> None:
     assert train.decoded == train.images == len(whole)
     assert train.mean_level == pytest.approx(float(whole.pixels.double().mean()))
     assert train.class_counts == tuple(whole.labels.bincount().tolist())
+
+
+def test_images_are_counted_by_class_and_bias() -> None:
+    train, test = inspect_dataset("biased-digits").splits
+    whole = datasets.load_training("biased-digits").train
+    assert whole.bias is not None
+    counted = Counter(zip(whole.labels.tolist(), whole.bias.tolist(), strict=True))
+    assert train.group_counts == tuple(tuple(counted[one, bias] for bias in range(10)) for one in range(10))
+    assert test.group_counts is not None
+    assert tuple(map(sum, test.group_counts)) == test.class_counts
+    assert inspect_dataset("digits").splits[0].group_counts is None
 
 
 def _family(file: str, published: str, *, images: int) -> DatasetFamily:

@@ -26,7 +26,7 @@ def test_words_are_numbered_over_both_splits(tmp_path: Path) -> None:
     write(tmp_path, "test", ["c", "b"])
     check_available(BIASED, tmp_path)
     spec = dataset_spec(BIASED, tmp_path)
-    assert (spec.bias_classes, spec.headline) == (3, "balanced_accuracy")
+    assert (spec.bias_classes, spec.bias_names, spec.headline) == (3, ("a", "b", "c"), "balanced_accuracy")
     train, test = load_training(BIASED, tmp_path).train, load_test(BIASED, tmp_path)
     assert train.bias is not None
     assert test.bias is not None
@@ -42,7 +42,7 @@ def test_numbers_need_not_begin_with_0(tmp_path: Path) -> None:
         load_training(BIASED, tmp_path).train,
         load_test(BIASED, tmp_path),
     )
-    assert spec.bias_classes == 2
+    assert (spec.bias_classes, spec.told_biases) == (2, ("3", "7"))
     assert train.bias is not None
     assert test.bias is not None
     # A tenth of the images is cut off, each with its own bias, which is that of its class here.

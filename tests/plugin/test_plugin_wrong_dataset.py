@@ -91,6 +91,7 @@ def test_a_good_dataset_passes_on_every_path(images: Bring) -> None:
         ("facts['bias_classes'] = 0", "states bias_classes=0; allowed: int | None of 1 or more"),
         ("facts['class_names'] = (1, 2)", "states class_names=(1, 2); allowed: tuple[str, ...]"),
         ("facts['class_names'] = ('a',)", "states 1 class_names; allowed: 2, one for each of its classes"),
+        ("facts['bias_names'] = ('a',)", "states 1 bias_names; allowed: 0, one for each of its bias labels"),
         ("facts['unlabelled_size'] = 25", "states unlabelled_size=25; allowed: at most 24, its train_size"),
         ("facts['recolourable'] = True", "states recolourable=True; allowed: False, as it has no function"),
         ("facts['cut'] = True", "states cut=True; allowed: False, as it has no function uncut"),

@@ -166,6 +166,18 @@ def test_final_runs_of_several_sources_share_their_seeds(run: Run) -> None:
     assert ["baseline", "difference", "95 % interval", "n", "p"] in columns
 
 
+def test_the_rows_of_an_ablation_share_their_seeds(run: Run) -> None:
+    options = ["--ablate", "temperature=0.123", "--seeds", "1", "--concurrency", "1"]
+    done = run("run", "small", *options)
+    assert [one["study"] for one in done["studies"]] == ["small-final", "small-with-temperature-0.123-final"]
+    full, without = (ResultsStore("results").trials(one["study"]).to_pylist() for one in done["studies"])
+    assert [(row["trial"], row["seed"]) for row in without] == [(row["trial"], row["seed"]) for row in full]
+    assert [row["hp.temperature"] for row in without] == [0.123]
+    assert len(done["differences"]) == 2
+    again = CliRunner().invoke(app, ["run", "small", *options])
+    assert "Nothing was left to train: the store held all 2 runs." in again.stderr
+
+
 def test_a_condition_does_not_go_with_a_file(run: Run) -> None:
     run("best", "small", "-o", "best.yaml")
     refused = CliRunner().invoke(app, ["run", "best.yaml", "--where", "accuracy>=0.5"])

@@ -70,7 +70,7 @@ def test_a_new_study_does_not_inherit_files(location: Location, record: StudyRec
     """Such as those of a worker that did not know that its study was deleted."""
     location.delete(layout.record_path(record.name))
     location.write(path, b"1234")
-    with pytest.raises(StoreError, match=r"files of an earlier study named 'digits-1', whose record .* gone"):
+    with pytest.raises(StoreError, match="files of a study named 'digits-1' without its record"):
         save_study(location, record)
     assert study_names(location) == []
     delete_study(location, record.name)

@@ -14,7 +14,7 @@ from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import FINAL_SUFFIX
 from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
-from contrasweep.tuning.tables.plan import _shortened, needed_data, plan_table
+from contrasweep.tuning.tables.plan import needed_data, plan_table
 from contrasweep.tuning.tables.planned import DATA, NEVER, RUNS, CellPlan
 
 TABLES = {name: load_table(name) for name in available_tables()}
@@ -210,13 +210,6 @@ def test_names_of_studies_leave_room_for_their_final_runs() -> None:
     assert probed == {"uncut"}
     cacr = [cell for cell in imbalanced.running if cell.row == "cacr-k4"]
     assert len({cell.study for cell in cacr}) == 4
-
-
-def test_long_names_that_differ_at_their_end_stay_different() -> None:
-    long = [f"table-{'x' * MAX_NAME_LENGTH}{end}" for end in ("1", "2")]
-    shortened = {_shortened(name) for name in long}
-    assert len(shortened) == 2
-    assert all(len(name + FINAL_SUFFIX) <= MAX_NAME_LENGTH for name in shortened)
 
 
 @pytest.mark.parametrize(

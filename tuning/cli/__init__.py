@@ -8,6 +8,7 @@ import typer
 from contrasweep.tuning.cli import (
     catalogue,
     clusters,
+    copying,
     datasets,
     delete,
     embed,
@@ -82,6 +83,7 @@ for command in (
     table.table,
     verify.verify,
     catalogue.compact,
+    copying.copy,
     delete.delete,
     new.new,
 ):

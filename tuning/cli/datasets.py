@@ -17,7 +17,7 @@ from contrasweep.tuning.cli.usage import Group
 from contrasweep.tuning.errors import one_line
 
 if TYPE_CHECKING:
-    from contrasweep.data import DatasetFamily, DatasetReport, SplitReport, TransductiveFamily
+    from contrasweep.data import DatasetFamily, DatasetReport, DatasetSpec, SplitReport, TransductiveFamily
 
 Name = Annotated[
     str,
@@ -30,7 +30,8 @@ EveryImage = Annotated[bool, typer.Option("--all", help="Decode every image inst
 UNUSABLE = "cannot be used"
 """What a list of datasets says of one whose plug-in is faulty: the fault, and the line of the plug-in."""
 
-_MOST_CLASSES = 20
+_MOST_CLASSES, _MOST_BIASES = 20, 12
+"""Images are counted in a table where there are at most so many classes, and so many bias labels."""
 
 
 def datasets(context: typer.Context, data_root: DataRoot = None, json: AsJson = False) -> None:
@@ -165,37 +166,57 @@ def _content(report: "DatasetReport") -> dict[str, Any]:
                 "decoded": split.decoded,
                 "mean_level": split.mean_level,
                 "unlabelled": split.unlabelled,
-                "class_counts": dict(zip(_names(report), split.class_counts, strict=True)),
+                "class_counts": dict(zip(spec.told_classes, split.class_counts, strict=True)),
+                **_group_content(spec, split),
             }
             for split in report.splits
         },
     }
 
 
-def _names(report: "DatasetReport") -> list[str]:
-    """Return the names of the classes, or their numbers if they have no names."""
-    spec = report.spec
-    return list(spec.class_names) or [str(label) for label in range(spec.classes)]
+def _group_content(spec: "DatasetSpec", split: "SplitReport") -> dict[str, Any]:
+    """Return the images of each class by bias label; nothing without a bias."""
+    if split.group_counts is None:
+        return {}
+    named = [dict(zip(spec.told_biases, row, strict=True)) for row in split.group_counts]
+    return {"group_counts": dict(zip(spec.told_classes, named, strict=True))}
 
 
 def _print(report: "DatasetReport") -> None:
-    print_rows(report.spec.name, [_split_row(split) for split in report.splits])
-    if 0 < report.spec.classes <= _MOST_CLASSES:
-        counts = zip(_names(report), *(split.class_counts for split in report.splits), strict=True)
+    spec = report.spec
+    print_rows(spec.name, [_split_row(split) for split in report.splits])
+    if 0 < spec.classes <= _MOST_CLASSES:
+        counts = zip(spec.told_classes, *(split.class_counts for split in report.splits), strict=True)
         names = [split.split for split in report.splits]
         rows = [{"class": name, **dict(zip(names, of, strict=True))} for name, *of in counts]
         print_rows("Images of each class", rows)
+        if 0 < len(spec.told_biases) <= _MOST_BIASES:
+            for split in report.splits:
+                _print_groups(spec, split)
     agree = len(report.checksums)
     tell(f"{agree} files agree with their published MD5." if agree else "No checksums are published for it.")
 
 
+def _print_groups(spec: "DatasetSpec", split: "SplitReport") -> None:
+    if split.group_counts is None:
+        return
+    columns = [f"bias {name}" for name in spec.told_biases]
+    rows = [
+        {"class": name, **dict(zip(columns, counts, strict=True))}
+        for name, counts in zip(spec.told_classes, split.group_counts, strict=True)
+    ]
+    print_rows(f"Images of each class by bias label, {split.split} split", rows)
+
+
 def _split_row(split: "SplitReport") -> dict[str, Any]:
     counts = split.class_counts
+    groups = [number for row in split.group_counts or () for number in row]
     return {
         "split": split.split,
         "images": split.images,
         "shape": " x ".join(map(str, split.shape)),
         "images of a class": f"{min(counts)} to {max(counts)}" if counts else None,
+        **({"of a class and bias": f"{min(groups)} to {max(groups)}"} if groups else {}),
         "without a label": split.unlabelled,
         "decoded": split.decoded,
         "their mean level": split.mean_level,

@@ -10,7 +10,7 @@ from contrasweep.tuning.cli.rendering import print_rows, remark, say
 from contrasweep.tuning.results.commands import RESULTS
 
 if TYPE_CHECKING:
-    from contrasweep.tuning.store import ResultsStore
+    from contrasweep.tuning.store import Location
     from contrasweep.tuning.store.removal import Held
 
 
@@ -28,12 +28,12 @@ def delete(
 
     Example: contrasweep delete my-study
     """
-    from contrasweep.tuning.store import ResultsStore, check_study_name, open_location
+    from contrasweep.tuning.store import check_study_name, open_location
     from contrasweep.tuning.store.removal import delete_study, held_by
 
     location = open_location(results)
     held = held_by(location, check_study_name(study))
-    footer = _footer(ResultsStore(location), study, remains=bool(held))
+    footer = _footer(location, study, remains=bool(held))
     print_rows(f"Of study {study} in {results}", _rows(held), footer=footer)
     if not yes and not typer.confirm(f"Delete study {study}?", err=True):
         remark("Nothing was deleted.")
@@ -42,37 +42,27 @@ def delete(
     say(f"Deleted study {study}.")
 
 
-def _footer(store: "ResultsStore", study: str, *, remains: bool) -> str:
+def _footer(location: "Location", study: str, *, remains: bool) -> str:
     """Say what becomes of a study's record, also of one that is damaged or gone, and which final runs stay.
 
     Raises:
         StoreError: there is neither a record nor anything that `remains` of the study.
     """
-    from contrasweep.tuning.store import StoreError, is_final_name, study_names
+    from contrasweep.tuning.store import StoreError, study_names
     from contrasweep.tuning.store.layout import record_path
+    from contrasweep.tuning.store.study import final_studies_of, load_study
 
-    names = study_names(store.location)
-    damage, is_final = "", False
+    is_there, damage = study in study_names(location), ""
     try:
-        is_final = store.study(study).is_final
+        load_study(location, study)
     except StoreError as error:
-        if study not in names and not remains:
+        if not is_there and not remains:
             raise
-        damage = f"{error}. " if study in names else ""
-    goes = "goes last" if study in names else "is gone already"
-    finals = [one for one in names if is_final_name(one, study) and _is_of(store, one, study)]
-    stay = f". Its final runs stay: {', '.join(finals)}" if finals and not is_final else ""
+        damage = f"{error}. " if is_there else ""
+    goes = "goes last" if is_there else "is gone already"
+    finals = final_studies_of(location, study)
+    stay = f". Its final runs stay: {', '.join(finals)}" if finals else ""
     return f"{damage}Its record, {record_path(study)}, {goes}{stay}."
-
-
-def _is_of(store: "ResultsStore", final: str, study: str) -> bool:
-    """Whether a study holds final runs of another; one that cannot be read counts by its name."""
-    from contrasweep.tuning.store import StoreError
-
-    try:
-        return store.study(final).holds_runs_of(study)
-    except StoreError:
-        return True
 
 
 def _rows(held: "list[Held]") -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.results.commands import RESULTS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from contrasweep.tuning.planning.resources import Machine
     from contrasweep.tuning.store import ResultsStore
@@ -142,7 +142,7 @@ def place_in(results: str, relative: str) -> str:
     return f"{folder.rstrip('/')}/{relative}{mark}{query}"
 
 
-def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
+def parse_settings(assignments: "Sequence[str] | None", option: str = "--set") -> dict[str, Any]:
     """Return `PATH=VALUE` texts as a mapping; values are read as YAML (`1e-3` is a number, `[0.5]` a list).
 
     Raises:
@@ -153,18 +153,18 @@ def parse_settings(assignments: list[str] | None) -> dict[str, Any]:
     for text in assignments or []:
         path, equals, value = text.partition("=")
         if not equals or not path:
-            raise InputError(f"--set takes PATH=VALUE, given {text!r}")
+            raise InputError(f"{option} takes PATH=VALUE, given {text!r}")
         if path in values:
-            raise InputError(f"--set {path} is given twice")
-        values[path] = _value(path, value)
+            raise InputError(f"{option} {path} is given twice")
+        values[path] = _value(f"{option} {path}", value)
     return values
 
 
-def _value(path: str, text: str) -> Any:
+def _value(what: str, text: str) -> Any:
     from contrasweep.search_spaces import parse_yaml
 
-    value = parse_yaml(text, f"--set {path}")
+    value = parse_yaml(text, what)
     for one in value if isinstance(value, list) else [value]:
         if not isinstance(one, bool | int | float | str):
-            raise InputError(f"--set {path}: {text!r} is not a number, a word, true, false or a list of them")
+            raise InputError(f"{what}: {text!r} is not a number, a word, true, false or a list of them")
     return value

@@ -24,6 +24,7 @@ from contrasweep.tuning.cli.options import (
     Workers,
     check_cluster,
     machine_at,
+    parse_settings,
     place_in,
 )
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
@@ -66,6 +67,14 @@ def run(
             metavar="E", help="Also keep the encoder after every E epochs; default: keep only the last one."
         ),
     ] = None,
+    ablate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=VALUE",
+            help="Also run the first configuration with this other setting, such as kernel=cosine; give the "
+            "option again for another row, and several settings in one text for one row.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -105,6 +114,8 @@ def run(
     Example: contrasweep run fair-cclk-study infonce-study --seeds 5 -o table.tex
 
     Example: contrasweep run fair-cclk-study infonce-study --top 2 --where 'colour_mse>=2000'
+
+    Example: contrasweep run fair-cclk-study --ablate kernel=cosine --ablate temperature=0.5
     """
     from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.selected import check_source
@@ -122,15 +133,18 @@ def run(
         from contrasweep.tuning.tables.final_table import ENDINGS
 
         check_file(output, "-o", ENDINGS)
+    rows = _rows(ablate or ())
     for source in sources:
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
+    from contrasweep.tuning.planning.ablation import ablated
     from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
     from contrasweep.tuning.ray.final import final_runs
 
-    by_study = _by_study(
-        [config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)]
-    )
+    given = [
+        config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
+    ]
+    by_study = _by_study([*given, *(ablated(given[0], changes) for changes in rows)])
     first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))
     gpus = asked.gpus_each()
@@ -162,6 +176,19 @@ def run(
         remark(f"Wrote {output}")
     if len(by_study) > 1:
         _say_budgets(list(by_study), results)
+
+
+def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the other settings of each row of an ablation.
+
+    Raises:
+        InputError: a text holds no settings, or two texts hold the same.
+    """
+    rows = [parse_settings(text.split() or [text], "--ablate") for text in ablate]
+    for place, row in enumerate(rows):
+        if row in rows[:place]:
+            raise InputError(f"--ablate {ablate[place]} is given twice")
+    return rows
 
 
 def _say_budgets(studies: list[str], results: str) -> None:

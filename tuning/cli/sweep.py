@@ -255,13 +255,13 @@ def _check_new(
     if name is not None:
         from contrasweep.tuning.results.commands import RESUMABLE
         from contrasweep.tuning.store import check_new_name, open_location
-        from contrasweep.tuning.store.study import refuse_taken
+        from contrasweep.tuning.store.study import OTHER_NAME, refuse_taken
 
         names = studies_of(name, methods).values()
         for one in (name, *names):
             check_new_name(one)
         if results is not None:
-            refuse_taken(open_location(results), names, f"{RESUMABLE}.")
+            refuse_taken(open_location(results), names, f"{OTHER_NAME} {RESUMABLE}.")
 
 
 def _methods_of(name: str | None, results: str) -> list[str]:

@@ -47,14 +47,19 @@ def settled(
     declared = DECLARED_METHODS[method]
     for name in given:
         if name in declared.hyperparameters and name not in defaults:
-            parents = declared.search_space()[name].when
-            because = ", ".join(f"{p}={defaults[p]}" for p in parents if p in defaults)
-            raise InputError(f"{name} has no effect with {because}: leave it out")
+            raise no_effect(name, declared, defaults)
     base = Experiment(method=method, dataset=dataset).with_values(defaults)
     refuse_unknown(base, given)
     suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
     # The space turns a whole number given for a float into one: 1 and 1.0 are the same experiment.
     return base, suggested, {**given, **defaults}
+
+
+def no_effect(name: str, method: Declaration, values: Mapping[str, Any]) -> InputError:
+    """Return the error about a hyperparameter that has no effect beside these values of the others."""
+    parents = method.search_space()[name].when
+    because = ", ".join(f"{parent}={values[parent]}" for parent in parents if parent in values)
+    return InputError(f"{name} has no effect with {because}: leave it out")
 
 
 def known_experiment(

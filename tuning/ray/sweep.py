@@ -44,7 +44,7 @@ from contrasweep.tuning.store import Heartbeat, Location, ResultsStore, StoreUna
 from contrasweep.tuning.store.filesystem import open_location
 from contrasweep.tuning.store.record import StudyRecord
 from contrasweep.tuning.store.reopen import reopen_failed
-from contrasweep.tuning.store.study import refuse_taken, save_study
+from contrasweep.tuning.store.study import OTHER_NAME, refuse_taken, save_study
 from contrasweep.tuning.store.tensorboard import write_experiment
 from contrasweep.tuning.store.unstarted import removed_if_refused
 
@@ -150,7 +150,7 @@ def create_study(plan: SweepPlan) -> tuple[Location, StudyRecord]:
     location = open_location(plan.results, writable=True)
     record = plan.record()
     in_python = f"in Python, `{resume_call(plan.name, plan.results)}` does"
-    refuse_taken(location, [record.name], f"{RESUMABLE}; {in_python}.")
+    refuse_taken(location, [record.name], f"{OTHER_NAME} {RESUMABLE}; {in_python}.")
     save_study(location, record)
     if location.filesystem.type_name == "local":
         folder = location.path(layout.events_folder(record.name))

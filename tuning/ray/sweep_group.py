@@ -15,7 +15,7 @@ from contrasweep.tuning.ray.result import SweepResult
 from contrasweep.tuning.ray.sweep import create_study, resume_sweep, telling_how_to_go_on
 from contrasweep.tuning.store import ResultsStore
 from contrasweep.tuning.store.filesystem import open_location
-from contrasweep.tuning.store.study import refuse_taken
+from contrasweep.tuning.store.study import OTHER_NAME, refuse_remains, refuse_taken
 from contrasweep.tuning.store.unstarted import removed_if_refused
 
 ShowStudy = Callable[[str, SweepProgress], object]
@@ -44,7 +44,9 @@ def sweep_group(plans: Sequence[SweepPlan], show: ShowStudy | None = None) -> Gr
     """
     names = [plan.name for plan in plans]
     refuse_repeats("study", names)
-    refuse_taken(open_location(plans[0].results), names)
+    location = open_location(plans[0].results)
+    refuse_taken(location, names, OTHER_NAME)
+    refuse_remains(location, names)
     for plan in plans:
         create_study(plan)
     results, data_root, machine = plans[0].results, plans[0].data_root, plans[0].resources.machine

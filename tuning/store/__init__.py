@@ -16,6 +16,7 @@ from contrasweep.tuning.store.naming import (
     check_study_name,
     final_name,
     is_final_name,
+    name_before_final,
     shown_name,
 )
 from contrasweep.tuning.store.reader import ResultsStore
@@ -53,6 +54,7 @@ __all__ = [
     "end_trial",
     "final_name",
     "is_final_name",
+    "name_before_final",
     "open_location",
     "row_of",
     "save_study",

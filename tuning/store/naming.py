@@ -1,5 +1,6 @@
 """The names of studies: which are allowed, and those of final runs."""
 
+import hashlib
 import re
 from typing import Final
 
@@ -26,6 +27,15 @@ def is_final_name(name: str, searched: str) -> bool:
     """Whether `final_name` gives this name to final runs of a search."""
     rest = name.removeprefix(searched)
     return rest != name and re.fullmatch(rf"({_EPOCHS})?{FINAL_SUFFIX}", rest) is not None
+
+
+def name_before_final(name: str) -> str:
+    """Return a study's name, so short that `FINAL_SUFFIX` fits behind it: a longer one ends in its hash."""
+    most = MAX_NAME_LENGTH - len(FINAL_SUFFIX)
+    if len(name) <= most:
+        return name
+    digest = hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    return f"{name[: most - len(digest) - 1]}-{digest}"
 
 
 def shown_name(final: str) -> str:

@@ -13,10 +13,13 @@ from contrasweep.names import did_you_mean
 from contrasweep.tuning.errors import first_reason, one_line
 from contrasweep.tuning.store.filesystem import Location, StoreError
 from contrasweep.tuning.store.layout import STUDIES, folders_of, record_path
-from contrasweep.tuning.store.naming import check_study_name, is_study_name
+from contrasweep.tuning.store.naming import check_study_name, is_final_name, is_study_name
 from contrasweep.tuning.store.record import KINDS, StudyRecord
 from contrasweep.tuning.store.schema import SCHEMA_VERSION
 from contrasweep.version import __version__
+
+OTHER_NAME: Final = "resume, or choose another name."
+"""What the user of a name that is taken by a new study can do."""
 
 _KEPT: Final = 1024
 
@@ -32,42 +35,46 @@ def save_study(location: Location, record: StudyRecord, *, replace: bool = False
     if replace:
         location.write(path, content)
         return
-    _refuse_remains(location, record.name)
+    refuse_remains(location, [record.name])
     try:
         location.create(path, content)
     except FileExistsError:
-        raise _taken(location, [record.name]) from None
+        raise _taken(location, [record.name], OTHER_NAME) from None
 
 
-def _refuse_remains(location: Location, name: str) -> None:
-    """Refuse a name whose folders have files, although it has no record: they would count as the study's."""
-    remains = [place for place in folders_of(name) if location.files(place, below=True)]
-    # A command that creates the study at this moment writes its record first.
-    if remains and name not in study_names(location):
-        raise StoreError(
-            f"{location.uri} has files of an earlier study named {name!r}, whose record {record_path(name)} "
-            f"is gone: {', '.join(remains)}. Delete that study, or choose another name."
-        )
+def refuse_remains(location: Location, names: Iterable[str]) -> None:
+    """Raise StoreError if one of the names has files without a record: they would count as a new study's.
+
+    A copy was interrupted, a worker did not know that its study was deleted, or a user deleted the record.
+    """
+    for name in names:
+        remains = [place for place in folders_of(name) if location.files(place, below=True)]
+        # A command that creates the study at this moment writes its record first.
+        if remains and name not in study_names(location):
+            raise StoreError(
+                f"{location.uri} has files of a study named {name!r} without its record, "
+                f"{record_path(name)}: {', '.join(remains)}. Delete that study, or choose another name."
+            )
 
 
-def refuse_taken(location: Location, names: Iterable[str], go_on: str = "") -> None:
+def refuse_taken(location: Location, names: Iterable[str], advice: str) -> None:
     """Raise StoreError if a results folder has a study of one of the names.
 
     Args:
         location: the results folder.
         names: of the studies.
-        go_on: a sentence about what goes on with them: a command, or a call in Python.
+        advice: what the user can do, which ends the message.
     """
     taken = sorted(set(names).intersection(study_names(location)))
     if taken:
-        raise _taken(location, taken, go_on)
+        raise _taken(location, taken, advice)
 
 
-def _taken(location: Location, names: Sequence[str], go_on: str = "") -> StoreError:
+def _taken(location: Location, names: Sequence[str], advice: str) -> StoreError:
     """Return the error about names that studies of a results folder have."""
     quoted = [repr(name) for name in names]
     which = f"A study named {quoted[0]} exists" if len(quoted) == 1 else f"Studies {', '.join(quoted)} exist"
-    return StoreError(f"{which} in {location.uri}; resume, or choose another name. {go_on}".strip())
+    return StoreError(f"{which} in {location.uri}; {advice}")
 
 
 def load_study(location: Location, name: str) -> StudyRecord:
@@ -101,6 +108,19 @@ def study_names(location: Location) -> list[str]:
         info.base_name.removesuffix(".json") for info in location.entries(STUDIES) if info.extension == "json"
     ]
     return sorted(filter(is_study_name, names))
+
+
+def final_studies_of(location: Location, searched: str) -> list[str]:
+    """Return the studies of a search's final runs, by name; one that cannot be read counts, too."""
+    named = [one for one in study_names(location) if is_final_name(one, searched)]
+    return [one for one in named if _holds_runs_of(location, one, searched)]
+
+
+def _holds_runs_of(location: Location, final: str, searched: str) -> bool:
+    try:
+        return load_study(location, final).holds_runs_of(searched)
+    except StoreError:
+        return True
 
 
 @lru_cache(maxsize=_KEPT)

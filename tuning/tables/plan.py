@@ -1,6 +1,5 @@
 """Plan a table before it is run: the experiment and the study of each cell, or why the cell does not run."""
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -15,8 +14,7 @@ from contrasweep.search_spaces.tables import ColumnRun, Form, Override, Scale, T
 from contrasweep.tuning.errors import InputError, unknown_name
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.store import FINAL_SUFFIX, check_study_name
-from contrasweep.tuning.store.naming import MAX_NAME_LENGTH
+from contrasweep.tuning.store import check_study_name, name_before_final
 from contrasweep.tuning.tables.planned import DATA, NEVER, RUNS, CellPlan, TablePlan
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -226,7 +224,7 @@ class _Planner:
         forms = [*([] if self.scale == "paper" else [self.scale]), *(["tuned"] if self.tuned else [])]
         what = row if self.tuned else method
         plain = re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join([*forms, what, dataset]))
-        return check_study_name(_shortened(own_prefix(self.table) + plain))
+        return check_study_name(name_before_final(own_prefix(self.table) + plain))
 
 
 def _with_options(dataset: str, options: str | None) -> str:
@@ -249,15 +247,6 @@ def _scaled_ramp(settings: Mapping[str, Any], form: Mapping[str, Any]) -> dict[s
     if not ramp or before is None or form.get("epochs", before) >= before:
         return {}
     return {RAMP: ramp * form["epochs"] / before}
-
-
-def _shortened(name: str) -> str:
-    """Return a study's name; a name too long for `-final` is cut and ends in a hash of the whole name."""
-    most = MAX_NAME_LENGTH - len(FINAL_SUFFIX)
-    if len(name) <= most:
-        return name
-    digest = hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
-    return f"{name[: most - len(digest) - 1]}-{digest}"
 
 
 def _preset(name: str) -> Mapping[str, Any]:

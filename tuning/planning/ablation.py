@@ -1,0 +1,89 @@
+"""A configuration with other settings, which is a row of an ablation."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
+from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.planning.best_config import BestConfig
+from contrasweep.tuning.planning.resolve import check_experiment
+from contrasweep.tuning.planning.selected import Selected
+from contrasweep.tuning.planning.settings import no_effect, with_declared_types
+from contrasweep.tuning.planning.spaces import refuse_unknown
+from contrasweep.tuning.results.selection import data_root_of
+from contrasweep.tuning.store import name_before_final
+
+_SAME_IN_ALL: Mapping[str, str] = {
+    "seed": "all configurations run on the same fresh seeds",
+    "epochs": "--epochs is for all configurations of a command",
+}
+"""The settings in which the rows of an ablation do not differ, and why."""
+
+
+def ablated(config: Selected, changes: Mapping[str, Any]) -> BestConfig:
+    """Return a configuration with other settings; all others keep the values that were tuned beside them.
+
+    A hyperparameter that has no effect any more is left out: `sigma2`, if the kernel becomes `cosine`. Final
+    runs of the new configuration are a study of their own, whose name tells the changes.
+
+    Args:
+        config: the configuration.
+        changes: the other settings, by dotted paths or by names of hyperparameters.
+
+    Raises:
+        InputError: a name is unknown (the message has the nearest), a value is not allowed or has no effect,
+            nothing changes, a hyperparameter lacks that now has an effect, or see `check_experiment`.
+    """
+    before = config.experiment
+    for name in changes:
+        if name in _SAME_IN_ALL:
+            raise InputError(f"{name} is not ablated: {_SAME_IN_ALL[name]}")
+    refuse_unknown(before, changes)
+    experiment = with_declared_types(_without_idle(before, before.with_values(changes), changes))
+    final = before.on_all_training_data()
+    if experiment.on_all_training_data() == final:
+        same = " and ".join(f"{name}={before.value(name)}" for name in changes)
+        raise InputError(f"{_in_words(changes)} changes no final run: the configuration has {same}")
+    check_experiment(experiment, data_root_of(None, config.data_root))
+    kept = {name: value for name, value in config.values.items() if _has(experiment, name)}
+    changed = {name: experiment.value(name) for name in changes}
+    scalars = {name: value for name, value in changed.items() if isinstance(value, bool | int | float | str)}
+    return BestConfig(
+        name_before_final(f"{config.study}-with-{_in_name(changed)}"),
+        config.trial,
+        {**kept, **scalars},
+        experiment,
+        config.seeds,
+        config.data_root,
+    )
+
+
+def _without_idle(before: Experiment, after: Experiment, changes: Mapping[str, Any]) -> Experiment:
+    """Return the experiment without hyperparameters that had an effect before the changes, and have none now.
+
+    Raises:
+        InputError: a changed hyperparameter has none.
+    """
+    declared = DECLARED_METHODS[after.method]
+    space, values = declared.search_space(), after.hyperparameters
+    active = space.active(values)
+    for name in changes:
+        if name in declared.hyperparameters and name not in active:
+            raise no_effect(name, declared, values)
+    idle = {*space.active(before.hyperparameters)} - {*active}
+    return after.with_searched([name for name in values if name in idle], {})
+
+
+def _has(experiment: Experiment, name: str) -> bool:
+    return "." in name or name in experiment.hyperparameters or name in Experiment.model_fields
+
+
+def _in_words(changes: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in changes.items())
+
+
+def _in_name(changes: Mapping[str, Any]) -> str:
+    """Return changes as a part of a study's name, such as `kernel-cosine`."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", _in_words(changes)).strip("-.")
