@@ -229,7 +229,7 @@ class TrialWriter:
             raise StoreError(f"Trial {self._key.trial}, seed {self._key.seed}, {state}: it takes no results.")
 
     def _write_row(self, changes: Mapping[str, Any]) -> None:
-        row = self._row | changes
+        row = {**self._row, **changes}
         write_rows(self._location, self._path, [row], self._record.columns.trials)
         self._row = row
 
