@@ -204,6 +204,39 @@ def test_a_reader_overtaken_again_and_again_sees_every_row_once(location, store,
     assert before.items() <= statuses.items()
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_what_a_merge_moved_during_the_second_listing_is_found_by_a_third(
+    location, store, attempt, monkeypatch, torn
+):
+    """A row is merged after the second listing, or is missed by it beside a file that was just merged."""
+    listed, read = parts_module.list_parts, Location.read
+    attempt(1, range(1), trial=0, end="completed")
+    listings = []
+
+    def another_listing(*arguments):
+        listings.append(1)
+        if len(listings) != 2:
+            return listed(*arguments)
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(parts_module, "list_parts", listed)
+            if torn:
+                compact(location, "digits-1")
+            attempt(1, range(1), trial=1, end="completed")
+        return [part for part in listed(*arguments) if part.compacted or not torn]
+
+    def overtaken(self, path):
+        if "trial-000001" in path and not torn:
+            with monkeypatch.context() as undisturbed:
+                undisturbed.setattr(parts_module, "list_parts", listed)
+                undisturbed.setattr(Location, "read", read)
+                compact(location, "digits-1")
+        return read(self, path)
+
+    monkeypatch.setattr(parts_module, "list_parts", another_listing)
+    monkeypatch.setattr(Location, "read", overtaken)
+    assert store.trials("digits-1")["trial"].to_pylist() == [0, 1]
+
+
 def test_a_file_that_went_while_it_was_read_is_not_damaged(location, store, study, monkeypatch):
     read = Location.read
     pending = [True]

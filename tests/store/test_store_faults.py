@@ -4,13 +4,14 @@ import errno
 import json
 import logging
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from faulty_disk import faulty_location
 
+from contrasweep.tuning.experiment.statuses import Status
 from contrasweep.tuning.store import (
     Heartbeat,
     Location,
@@ -254,6 +255,17 @@ def test_a_worker_that_wakes_after_the_end_does_not_begin_again(
     with pytest.raises(TrialOvertaken):
         TrialWriter(location, record, info()).start()
     assert len(location.files("trials/study=digits-1")) == 1
+
+
+@pytest.mark.parametrize(("end", "attempts"), [("failed", 2), ("completed", 1)])
+def test_a_failed_final_run_begins_again_and_a_completed_one_does_not(
+    location: Location, record: StudyRecord, info: Info, end: Status, attempts: int
+) -> None:
+    run = replace(info(), phase="final")
+    end_trial(location, record, run, end)
+    with nullcontext() if end == "failed" else pytest.raises(TrialOvertaken):
+        TrialWriter(location, record, run).start()
+    assert ResultsStore(location).trials("digits-1")["attempt"].to_pylist() == [attempts]
 
 
 def test_a_worker_learns_that_it_was_overtaken(location: Location, record: StudyRecord, info: Info) -> None:

@@ -9,6 +9,7 @@ from pyarrow import fs
 
 from contrasweep.tuning.store import Location, ResultsStore, StoreError, open_location
 from contrasweep.tuning.store import filesystem as filesystem_module
+from contrasweep.tuning.store.filesystem import ONCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,6 +147,18 @@ def test_any_filesystem_gets_a_hidden_name_and_a_rename(tmp_path):
     assert hidden.startswith("_b.parquet")
     assert moved == ("move", "b.parquet")
     assert location.read("a/b.parquet") == b"x"
+
+
+def test_a_failed_rename_leaves_no_remains_on_any_filesystem(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("no route to host")
+
+    handler = Recording()
+    location = Location(fs.PyFileSystem(handler), str(tmp_path), "recording://x", retry=ONCE)
+    monkeypatch.setattr(handler, "move", fail)
+    with pytest.raises(OSError, match="no route to host"):
+        location.write("a/b.parquet", b"x")
+    assert location.files("a") == []
 
 
 def test_an_object_store_gets_one_put(tmp_path, monkeypatch):

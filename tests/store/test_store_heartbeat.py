@@ -146,6 +146,12 @@ def test_a_silent_driver_elsewhere_costs_the_same_seconds_whatever_its_clock(loc
     assert "Process 1 on h has not recorded that it ended study digits-1: for up to 30 s" in caplog.text
 
 
+def test_a_driver_elsewhere_whose_clock_is_set_back_is_alive(location, record):
+    other = Elsewhere(location, 0.0, ["running"])
+    other._time -= 3600
+    assert living_driver(other.location, "digits-1") is not None
+
+
 def test_a_driver_elsewhere_that_ends_meanwhile_is_not_waited_for(location, record):
     other = Elsewhere(location, 0.0, ["", "ended"])
     assert living_driver(other.location, "digits-1") is None

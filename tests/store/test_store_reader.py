@@ -138,6 +138,13 @@ def test_a_zombie_loses_its_row_and_its_epochs(location, record, store, attempt,
     assert winners(store) == [(0, 1), (1, 1), (2, 1)]
 
 
+def test_epochs_of_a_second_writer_of_an_attempt_end_with_the_attempt(store, attempt):
+    """Two writers can take one number, if a network share lists files late."""
+    attempt(1, range(2), end="stopped")
+    attempt(1, range(4))
+    assert winners(store) == [(0, 1), (1, 1)]
+
+
 def test_an_attempt_whose_row_is_damaged_keeps_its_epochs(location, record, store, attempt):
     """A failed final run was run again; a compaction would delete the epochs that do not count."""
     attempt(1, range(3), end="failed")
