@@ -55,14 +55,17 @@ def test_rows_of_all_studies_under_the_columns_of_all(results: Path) -> None:
     assert store.trials("two", "one", "two")["study"].to_pylist() == ["two", "two", "one", "one"]
 
 
-def test_whole_numbers_too_large_for_a_fraction_are_rounded_beside_fractions(tmp_path: Path) -> None:
-    spaces = {
-        "one": {"wide": {"choice": [2**53 + 1, 1], "default": 1}},
-        "two": {"wide": {"uniform": [0.0, 1.0], "default": 0.5}},
-    }
-    for (name, space), value in zip(spaces.items(), (2**53 + 1, 0.5), strict=True):
-        WrittenStudy(tmp_path, make_record(name, space=space)).write(scored(values={"wide": value}))
-    assert ResultsStore(tmp_path).trials()["hp.wide"].to_pylist() == [2.0**53, 0.5]
+@pytest.mark.parametrize(
+    ("value", "shown", "other", "beside"),
+    [(2**53 + 1, 2.0**53, 0.5, 0.5), (1, "1", "few", "few"), (1, "1", True, "true")],
+)
+def test_a_whole_number_is_a_fraction_beside_fractions_and_text_beside_all_else(
+    tmp_path: Path, value: int, shown: object, other: object, beside: object
+) -> None:
+    for name, one in (("one", value), ("two", other)):
+        record = make_record(name, space={"size": {"choice": [one], "default": one}})
+        WrittenStudy(tmp_path, record).write(scored(values={"size": one}))
+    assert ResultsStore(tmp_path).trials()["hp.size"].to_pylist() == [shown, beside]
 
 
 def test_a_folder_without_studies_gives_an_empty_typed_table(tmp_path: Path) -> None:

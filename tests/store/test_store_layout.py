@@ -3,7 +3,15 @@
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.store import Location, StoreError, StudyRecord, layout, save_study, study_names
+from contrasweep.tuning.store import (
+    Location,
+    StoreError,
+    StudyBusy,
+    StudyRecord,
+    layout,
+    save_study,
+    study_names,
+)
 from contrasweep.tuning.store.parts import Key, compacted_path, epoch_path, trial_path
 from contrasweep.tuning.store.removal import delete_study, held_by
 from contrasweep.tuning.store.unstarted import removed_if_refused
@@ -91,6 +99,12 @@ def test_a_refused_study_leaves_no_file(location: Location, record: StudyRecord)
     with pytest.raises(InputError), removed_if_refused(location, [record.name]):
         raise InputError("no such database")
     assert _files(location) == []
+
+
+def test_a_study_that_another_driver_may_run_stays_whole(location: Location, record: StudyRecord) -> None:
+    with pytest.raises(StudyBusy), removed_if_refused(location, [record.name]):
+        raise StudyBusy("it is being run")
+    assert study_names(location) == [record.name]
 
 
 def test_a_refused_study_with_a_row_stays_whole(location: Location, record: StudyRecord) -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from contrasweep.tuning.limits import MOST
 from contrasweep.tuning.store import (
+    Location,
     ResultsStore,
     StoreError,
     WarmStartRecord,
@@ -20,6 +21,7 @@ from contrasweep.tuning.store import (
     study_names,
 )
 from contrasweep.tuning.store import study as study_module
+from contrasweep.tuning.store.filesystem import StoreRefuses
 from contrasweep.tuning.store.study import load_study
 from tests.studies import make_final_record
 
@@ -80,6 +82,15 @@ def test_of_two_commands_that_create_a_study_at_the_same_moment_one_succeeds(
     assert load_study(location, "digits-1").command == record.command
     save_study(location, record.model_copy(update={"name": "new"}))
     assert sorted(os.listdir(location.path("studies"))) == ["digits-1.json", "new.json"]
+
+
+def test_a_study_file_that_may_not_be_read_is_named(location, record, monkeypatch):
+    def refuse(_, path):
+        raise StoreRefuses("no right")
+
+    monkeypatch.setattr(Location, "read", refuse)
+    with pytest.raises(StoreError, match=r"The study file .*digits-1\.json cannot be read: no right"):
+        load_study(location, "digits-1")
 
 
 def test_an_unknown_study_is_refused_with_the_nearest(location, record):

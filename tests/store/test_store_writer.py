@@ -183,18 +183,21 @@ def test_the_driver_records_a_stopped_trial_with_its_last_epoch(location, record
     assert store.epochs("digits-1")["epoch"].to_pylist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("hidden", ["part-000", "part-0001"])
 def test_a_stopped_trial_keeps_epochs_that_a_network_share_lists_late(
-    location, record, store, attempt, info, monkeypatch
+    location, record, store, attempt, info, monkeypatch, hidden
 ):
-    attempt(1, range(4))
+    writer = attempt(1, range(2))
+    for epoch in (2, 3):
+        writer.add_epoch(epoch, {"val.accuracy": 0.4}, seconds=1.0, train_seconds=0.75)
+    writer.flush()
     late = store.epochs("digits-1")
-    (file,) = location.files("epochs/study=digits-1")
     files = type(location).files
     with monkeypatch.context() as patched:
         patched.setattr(
             type(location),
             "files",
-            lambda *args, **below: [one for one in files(*args, **below) if one.path != file.path],
+            lambda *args, **below: [one for one in files(*args, **below) if hidden not in one.path],
         )
         told = {"epoch": 3, "metrics": {"val.accuracy": 0.5}}
         end_trial(location, record, info(kernel="rbf"), "stopped", rung=3, **told)
@@ -221,6 +224,7 @@ def test_a_failed_trial_that_is_opened_again_and_then_ended_keeps_its_seconds(
 ):
     attempt(1, range(3), end="failed")
     assert reopen_failed(location, record) == [0]
+    assert store.trials("digits-1")["metric.val.accuracy"].to_pylist() == [None]
     end_trial(location, record, info(kernel="rbf"), "stopped")
     (row,) = store.trials("digits-1").to_pylist()
     assert (row["attempt"], row["status"], row["train_seconds"]) == (3, "stopped", 2.25)
