@@ -138,8 +138,8 @@ def run(
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.ablation import ablated
-    from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
-    from contrasweep.tuning.ray.final import final_runs
+    from contrasweep.tuning.planning.final_plan import fresh_seed, plan_final_runs, with_epochs
+    from contrasweep.tuning.ray.final import run_plans
 
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
@@ -151,22 +151,23 @@ def run(
     planned = [with_epochs(config, epochs) for own in by_study.values() for config in own]
     for setup in dict.fromkeys(_setup(config, data_root, gpus) for config in planned):
         remark(f"Each run: {setup}")
-    done = []
+    resources = asked.resources()
+    plans = [
+        plan_final_runs(
+            configs,
+            resources,
+            seeds=seeds,
+            first_seed=first,
+            epochs=epochs,
+            results=results,
+            data_root=data_root,
+            snapshots=snapshots,
+            command=command_line(),
+        )
+        for configs in by_study.values()
+    ]
     with progress_line() as line:
-        for configs in by_study.values():
-            one = final_runs(
-                configs,
-                seeds=seeds,
-                first_seed=first,
-                epochs=epochs,
-                results=results,
-                data_root=data_root,
-                snapshots=snapshots,
-                command=command_line(),
-                progress=line.progress,
-                **asked.given("cpus_per_run"),
-            )
-            done.append(one)
+        done = run_plans(plans, resources, line.progress)
     every = done[0].beside(*done[1:])
     _report(done, every, results, json)
     if output is not None:
