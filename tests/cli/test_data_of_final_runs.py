@@ -110,16 +110,15 @@ def test_runs_of_several_studies_go_on_together(looked: list[str]) -> None:
     Path("other.yaml").write_text(yaml.safe_dump({**content, "study": "other"}))
     seen: list[RunsProgress] = []
     resources = AskedResources(1, 1).resources()
-    plans = [plan_final_runs(one, resources, seeds=2) for one in (FILE, "other.yaml")]
+    plans = plan_final_runs([FILE, "other.yaml"], resources, seeds=2)
     done = run_plans(plans, resources, seen.append)
     assert [one.study for one in done] == [f"{STUDY}-final", "other-final"]
     assert [len(one.rows) for one in done] == [2, 2]
     assert {one.planned for one in seen} == {4}
     assert max(one.done for one in seen) == 4
     trial, first = content["trial"], plans[0].requests[0].experiment.seed
-    names = [
-        f"trial {trial}, seed {first + more} of {study}" for study in (STUDY, "other") for more in (0, 1)
-    ]
+    runs = [(seed, study) for study in (STUDY, "other") for seed in (first, first + 1)]
+    names = [f"trial {trial}, seed {seed} of {study}" for seed, study in runs]
     assert list(dict.fromkeys(name for one in seen for name in one.running)) == names
 
 

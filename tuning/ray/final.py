@@ -87,8 +87,9 @@ def final_runs(
     `-final`; with another number of `epochs` than in the search, such as 200, `-200-epochs-final`.
 
     Args:
-        selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`; or the
-            name of a study, for its best trial, or the file of a configuration.
+        selected: one or several: from `SweepResult.best`, `best_trials`, `load_best` or `ablated`; or the
+            name of a study, for its best trial, or the file of a configuration. The first is compared with
+            the others.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
         epochs: how long each run trains; by default as long as in the search.
@@ -110,14 +111,14 @@ def final_runs(
             False nowhere. A function is called with a `RunsProgress`.
 
     Raises:
-        InputError: no seed, no configuration, or the final study holds runs of other settings.
+        InputError: see `plan_final_runs`, or a final study holds runs of other settings.
         DatasetMissing: the dataset's files are not in place.
         SweepFailed: no run completed.
         SweepStopped: Ray died, or another driver has taken over the study; a second call goes on.
     """
     asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device, machine)
     resources = asked.resources()
-    plan = plan_final_runs(
+    plans = plan_final_runs(
         selected,
         resources,
         seeds=seeds,
@@ -129,8 +130,8 @@ def final_runs(
         snapshots=snapshots,
         command=command,
     )
-    (done,) = run_plans([plan], resources, progress)
-    return done
+    first, *others = run_plans(plans, resources, progress)
+    return first.beside(*others) if others else first
 
 
 def run_plans(
