@@ -1,5 +1,6 @@
 """`contrasweep run`: train selected configurations on fresh seeds and score them on the test split."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -180,7 +181,8 @@ def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
     Raises:
         InputError: a text holds no settings, or two texts hold the same.
     """
-    rows = [parse_settings(text.split() or [text], "--ablate") for text in ablate]
+    # A list may have spaces, so a space ends a setting only where another one follows.
+    rows = [parse_settings(re.split(r"\s+(?=[\w.]+=)", text.strip()), "--ablate") for text in ablate]
     for place, row in enumerate(rows):
         if row in rows[:place]:
             raise InputError(f"--ablate {ablate[place]} is given twice")
