@@ -148,11 +148,7 @@ class StudyData:
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
                 yield f"{with_capital(not_beaten_in_words('the best trial'))}."
             yield self.candidates.ties_in_words
-        if len(self.search.metrics) > 1:
-            yield (
-                f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come "
-                "first, then the others, both by the first metric."
-            )
+        yield self.order_in_words
         error = common_error([one.error for one in self.trials])
         yield "" if error is None else f"Failed: {error}."
         yield resume_hint(self.record.method, self.name, self.results, self.state)
@@ -222,6 +218,16 @@ class StudyData:
     def candidates_in_words(self) -> str:
         """How many trials can be selected, and which: `5 completed`, and the conditions that they keep."""
         return f"{len(self.ranked):,} completed{self._kept}"
+
+    @property
+    def order_in_words(self) -> str:
+        """How the trials of a study of several metrics are ordered; empty for one metric."""
+        if len(self.search.metrics) == 1:
+            return ""
+        return (
+            f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come first, "
+            "then the others, both by the first metric."
+        )
 
     @property
     def _kept(self) -> str:
