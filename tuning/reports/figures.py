@@ -246,7 +246,8 @@ def better_in_words(metrics: Sequence[str], every: str) -> str:
     if not small:
         return f"larger is better in {every}"
     smaller = f"smaller is better in {' and '.join(small)}"
-    return smaller + (", larger in the others" if len(small) < len(metrics) else "")
+    rest = len(metrics) - len(small)
+    return smaller + (f", larger in the other{'s' if rest > 1 else ''}" if rest else "")
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:
