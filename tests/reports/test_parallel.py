@@ -1,9 +1,13 @@
 """The labels of parallel coordinates: none leaves the figure or touches another on a phone."""
 
+import math
 from itertools import pairwise
 
+import numpy as np
+import pytest
+
 from contrasweep.tuning.reports import sections
-from contrasweep.tuning.reports.parallel import ENDS, LETTER, MOST_LETTERS, draw_parallel
+from contrasweep.tuning.reports.parallel import ENDS, LETTER, MOST_LETTERS, _tells, draw_parallel
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
 from tests.studies import scored
@@ -68,3 +72,13 @@ def test_rows_and_fifths_are_those_of_all_trials_where_a_sample_is_drawn(
     ]
     assert sum(map(len, lines.values())) == 10
     assert all(number >= 32 for number in lines["best fifth: 0.82 to 0.89"])
+
+
+def test_what_a_parameter_explains_is_less_what_random_groups_would() -> None:
+    # Ranks -1.5, -0.5, 0.5, 1.5: 4 of 5 lie between the groups, 1 within, of which each degree has 1 / 2.
+    assert _tells(["a", "a", "b", "b"]) == pytest.approx((4 - 1 / 2) / 5)
+    assert _tells(["a", "b", "b", "a"]) < 0
+    draw, groups = np.random.default_rng(0), np.repeat(np.arange(12), 2)
+    chance = [_tells(draw.permutation(groups).tolist()) for _ in range(200)]
+    assert np.mean(chance) == pytest.approx(0.0, abs=0.05), "twelve random groups of 24 would explain half"
+    assert _tells(["a"] * 4) == -math.inf, "what does not vary comes last"

@@ -7,7 +7,7 @@ import pytest
 
 from contrasweep.tuning.reports import sections
 from contrasweep.tuning.reports.comparison import comparison_section
-from contrasweep.tuning.reports.figures import draw_front, front_of
+from contrasweep.tuning.reports.figures import better_in_words, draw_front, front_of
 from contrasweep.tuning.reports.sections import footer_lines, state_line
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
@@ -84,6 +84,19 @@ def test_the_stairs_of_a_front_run_through_scores_that_a_trial_reaches(traded, s
     assert points == [(0.5, 5.0), (1.0, 10.0), (1.5, 12.0), (2.0, 20.0)]
     # With "hv", a step goes across and then up: (1.0, 5.0), say, which (0.5, 5.0) beats.
     assert stairs.line.shape == "hv"
+
+
+def test_the_direction_of_each_metric_is_told_and_decides_the_fifths(traded, store) -> None:
+    found = by_title(read_study(store, traded))
+    better = "smaller is better in val.alignment, larger in the other"
+    assert f"By val.alignment, val.rankme: {better}." in found["Pareto front"].text
+    assert found["Pareto front"].figures[0].layout.title.text == f"The trade: {better}"
+    (figure,) = found["Searched parameters"].figures
+    assert "coloured by val.alignment from 2.5 to 0.5" in figure.layout.meta["alt"]
+    by_band = {trace.name: trace.customdata[0] for trace in figure.data}
+    assert (by_band["worst fifth: 2.5 to 2.5"], by_band["best fifth: 0.5 to 0.5"]) == (4, 3)
+    assert better_in_words(("val.alignment", "val.accuracy", "val.f1"), "all") == f"{better}s"
+    assert better_in_words(("val.accuracy", "val.f1"), "both") == "larger is better in both"
 
 
 def test_of_many_trials_behind_the_front_a_sample_is_drawn_and_all_are_counted(
