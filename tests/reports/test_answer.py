@@ -81,6 +81,28 @@ def test_equal_scores_are_level(write_study, store) -> None:
     assert "The defaults (trial 1) have 0.7; the best is level with them." in text
 
 
+def test_training_that_lost_is_below(write_study, store) -> None:
+    write_study([scored([0.75, 0.5])])
+    assert (
+        "val.accuracy 0.5, 0.25 below its encoder before training." in opening(read_study(store, "demo"))[0]
+    )
+
+
+def test_a_search_that_found_a_better_trial_after_its_final_runs_leads_to_new_ones(
+    write_study, write_final, store, location
+) -> None:
+    write_study([scored([0.5, 0.6]), scored([0.5, 0.8])])
+    write_final([(0.6, 0.5)] * 3)
+    with Heartbeat(location, "demo", interval=3600):
+        pass
+    data = read_study(store, "demo")
+    text, tables = opening(data)
+    assert text.startswith("On the test split, trial 0 reaches 0.6 ± 0 over 3 fresh seeds")
+    assert "The best of the search is trial 1 now; it has no final run." in text
+    assert any(command.startswith("contrasweep run demo --seeds 5") for command in next_commands(data))
+    assert tables["The best, and what it has to beat"][0] == ("best: trial 1", "0.8")
+
+
 def test_two_seeds_have_no_interval(write_study, store) -> None:
     write_study([scored([0.5, 0.7 + seed / 10], trial=0, seed=seed) for seed in (0, 1)], search={"seeds": 2})
     text, _ = opening(read_study(store, "demo"))

@@ -109,3 +109,21 @@ def test_of_many_trials_behind_the_front_a_sample_is_drawn_and_all_are_counted(
     (figure,) = section.figures
     assert len(figure.data[0].x) == 4
     assert figure.layout.meta["alt"].startswith("1 of 11 completed trials are on the Pareto front")
+
+
+def test_long_tables_say_how_many_rows_they_leave_out(write_study, store, monkeypatch) -> None:
+    monkeypatch.setattr(sections, "MAX_ROWS", 2)
+    completed = [scored([0.5, 0.6 + n / 100], colour=300.0 - n) for n in range(12)]
+    failed = [scored([0.5], "failed", error=f"{n} lost") for n in range(3)]
+    write_study([*completed, scored([0.5, 0.9], "stopped"), *failed])
+    found = by_title(read_study(store, "demo"))
+    (best,) = found["Best trials"].tables
+    assert best.columns[:4] == ("trial", "epochs", "val.accuracy", "val.colour_mse")
+    assert [row[0] for row in best.rows] == [*range(11, 1, -1), "untrained encoder"]
+    assert best.rows[-1][:4] == ("untrained encoder", None, 0.5, 10.0)
+    assert best.note == "The 10 best; 2 more completed."
+    (front,) = found["Pareto front"].tables
+    assert ([row[0] for row in front.rows], front.note) == ([11, 10], "The first 2; 10 more.")
+    kinds, each = found["Failed trials"].tables
+    assert (kinds.rows, [row[0] for row in each.rows]) == ([(3, "0 lost")], [13, 14])
+    assert each.note.startswith("The first 2; `contrasweep show demo")
