@@ -49,6 +49,12 @@ def test_a_study_ends_with_its_last_trial_and_names_its_search(tmp_path: Path) -
     assert (ended.tags["runs"], ended.tags["trials"], ended.tags["version.torch"]) == ("2", "2", "2.9")
 
 
+def test_a_study_of_several_metrics_names_them_all(tmp_path: Path) -> None:
+    both = "val.accuracy,val.colour_mse"
+    study = WrittenStudy(tmp_path, make_record(search={"metric": both}))
+    assert next(iter(runs_of(study.store, "demo"))).params["metric"] == both
+
+
 def test_a_trial_of_several_seeds_lasts_from_the_first_to_the_last_and_has_all_means(tmp_path: Path) -> None:
     record = make_final_record(metrics=("test.accuracy", "test.f1"))
     final = WrittenStudy(tmp_path, record)
