@@ -48,6 +48,30 @@ def test_trials_that_completed_without_a_number_have_completed(write_study, stor
     assert f"{why}, so there is no best one." in found["Best trials"].text
 
 
+def test_a_metric_that_only_stops_trials_is_not_taken_for_the_goal(write_study, store) -> None:
+    runs = [
+        Run(
+            curve={1: {"val.ridge_accuracy": 0.9 - n / 10, "val.rankme": 5.0 + n}},
+            final={"val.accuracy": 0.9 - n / 10},
+            status="completed" if n else "stopped",
+            values={"kernel": "cosine", "optimizer.lr": 0.1},
+        )
+        for n in range(5)
+    ]
+    metrics = ("val.ridge_accuracy", "val.accuracy", "val.rankme")
+    search = {"asha_metric": "val.rankme", "rung_metric": "val.rankme"}
+    write_study(runs, metrics=metrics, search=search)
+    found = by_title(read_study(store, "demo"))
+    stopped = found["Progress"].figures[0].data[0]
+    assert (stopped.name, stopped.y) == ("stopped: last val.ridge_accuracy", (0.9,))
+    assert "val.rankme decides which trials are stopped early." in found["Progress"].text
+    (figure,) = found["Searched parameters"].figures
+    assert {trace.name: trace.customdata[0] for trace in figure.data}["best fifth: 0.9 to 0.9"] == 0
+    assert found["Learning curves"].figures[0].layout.yaxis.title.text == "val.rankme"
+    write_study(runs[1:], "whole", metrics=metrics, search={**search, "scheduler": "none"})
+    assert "are stopped early" not in by_title(read_study(store, "whole"))["Progress"].text
+
+
 def test_one_trial_is_over(write_study, store) -> None:
     write_study([scored()])
     assert "1 of 1 trial is over" in state_line(read_study(store, "demo"))

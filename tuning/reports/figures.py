@@ -52,7 +52,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     """
     figure = go.Figure()
     for status, look in LOOKS.items():
-        metric = data.metric if status in ("completed", BREAKS) else data.rung_metric
+        metric = data.metric if status in ("completed", BREAKS) else data.cheap_metric
         scored = [(t.number, last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
         points = [point for point in scored if point[1] is not None]
         if points:

@@ -89,12 +89,12 @@ def draw_parallel(
     searched = data.space.searched
     if len(scored) < FEWEST or not searched:
         return None
-    scored.sort(key=lambda pair: (merit(data.rung_metric, pair[0]), -pair[1].number))
+    scored.sort(key=lambda pair: (merit(data.cheap_metric, pair[0]), -pair[1].number))
     scores, trials = zip(*scored, strict=True)
     every = [_row(parameter, trials) for parameter in searched]
     shown = sorted(every, key=lambda row: -row.tells)[:MOST_ROWS]
     # In the order of the space: a parent stands above the parameters that depend on it.
-    rows = [row for row in every if row in shown] + [_score_row(data.rung_metric, scores)]
+    rows = [row for row in every if row in shown] + [_score_row(data.cheap_metric, scores)]
     heights = _heights(rows)
     figure = go.Figure()
     lines = [place for place, trial in enumerate(trials) if drawn is None or trial.number in drawn]
@@ -125,7 +125,7 @@ def draw_parallel(
         meta={
             "alt": f"The values of {counted(len(rows) - 1, 'searched parameter')} in "
             f"{counted(len(trials), 'trial')}, coloured by "
-            f"{data.rung_metric} from {number_text(scores[0])} to {number_text(scores[-1])}"
+            f"{data.cheap_metric} from {number_text(scores[0])} to {number_text(scores[-1])}"
             + ("; the best ones are also in a table." if data.ranked else ".")
         },
     )

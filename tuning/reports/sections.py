@@ -88,10 +88,12 @@ def _lines_of_progress(data: StudyData) -> str:
     known = data.untrained_score(data.metric) is not None
     untrained = "The dashed line is the untrained encoder." if known else ""
     cheap = (
-        f"{data.rung_metric} is read on the validation split after every epoch, and decides which trials are "
-        "stopped early; of trials that did not complete, the mark is its last value."
+        f"{data.cheap_metric} is read on the validation split after every epoch; of trials that did not "
+        "complete, the mark is its last value."
     )
-    return " ".join(filter(None, [best, untrained, cheap]))
+    stops = data.search.scheduler != "none"
+    stopped_by = f"{data.rung_metric} decides which trials are stopped early." if stops else ""
+    return " ".join(filter(None, [best, untrained, cheap, stopped_by]))
 
 
 def _best(data: StudyData) -> Section:

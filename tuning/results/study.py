@@ -18,6 +18,7 @@ from contrasweep.tuning.durations import Span
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
+from contrasweep.tuning.methods.metrics import cheap_form
 from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.candidates import Candidates, candidates_of
 from contrasweep.tuning.results.columns import score_columns, texts
@@ -60,7 +61,7 @@ class TrialResult:
 
     `score` is the study's metric once the trial completed, `std` its sample standard deviation over the
     seeds; `last` is its cheap form after the last epoch, `untrained` the metric of the encoder before
-    training. A score that is unknown or not a number is None.
+    training. A score that is unknown or not a number is None; the scheduler may compare another metric.
     """
 
     number: int
@@ -172,8 +173,13 @@ class StudyData:
 
     @property
     def rung_metric(self) -> str:
-        """Its cheap form, known after every epoch."""
+        """The metric that the scheduler compares, known after every epoch; usually `cheap_metric`."""
         return self.record.rung_metric
+
+    @property
+    def cheap_metric(self) -> str:
+        """The cheap form of the study's metric, known after every epoch."""
+        return cheap_form(self.metric, self.record.columns.metrics)
 
     @property
     def search(self) -> SearchRecord:
@@ -261,8 +267,14 @@ class StudyData:
 
     @cached_property
     def curves(self) -> Mapping[int, Curve]:
-        """The learning curve by the cheap metric of each trial that has an epoch, by its number."""
+        """The learning curve by `rung_metric` of each trial that has an epoch, by its number."""
         return epoch_means(self.epochs, self.record, self.rung_metric)
+
+    @cached_property
+    def _cheap_curves(self) -> Mapping[int, Curve]:
+        if self.cheap_metric == self.rung_metric:
+            return self.curves
+        return epoch_means(self.epochs, self.record, self.cheap_metric)
 
     @cached_property
     def spans(self) -> Mapping[Key, Span]:
@@ -271,7 +283,7 @@ class StudyData:
 
     @cached_property
     def untrained(self) -> float | None:
-        """The untrained encoder's score by the cheap metric: the mean over the trials."""
+        """The untrained encoder's score by `rung_metric`: the mean over the trials."""
         return self.untrained_score(self.rung_metric)
 
     def untrained_score(self, metric: str) -> float | None:
@@ -283,7 +295,7 @@ class StudyData:
         return untrained_scores(self.epochs, self.record, self.metric)
 
     def _trial(self, one: TrialOutcome) -> TrialResult:
-        curve = self.curves.get(one.trial)
+        curve = self._cheap_curves.get(one.trial)
         score = one.metrics.get(self.metric) if one.status == "completed" else None
         return TrialResult(
             number=one.trial,
