@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contrasweep import data, losses, models, search_spaces, tuning  # noqa: F401 packages, no entry points
     from contrasweep.tuning.experiment import Experiment
     from contrasweep.tuning.export.encoder import export_encoder
+    from contrasweep.tuning.planning.ablation import ablated
     from contrasweep.tuning.planning.plan_sweep import plan_sweep
     from contrasweep.tuning.planning.resolve import resolve
     from contrasweep.tuning.ray.final import final_runs
@@ -36,6 +37,7 @@ __all__ = [
     "Experiment",
     "ResultsStore",
     "__version__",
+    "ablated",
     "analyse",
     "best_trials",
     "embed",

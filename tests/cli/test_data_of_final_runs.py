@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 import contrasweep.tuning.ray.final as final
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.planning.final_plan import plan_final_runs
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.selected import selected_of
-from contrasweep.tuning.ray.final import final_runs
+from contrasweep.tuning.progress.states import RunsProgress
+from contrasweep.tuning.ray.final import final_runs, run_plans
 from contrasweep.tuning.store import save_study
 from contrasweep.tuning.trials.trial import TrialReport, TrialRequest
 from tests.studies import STUDY, PlannedStudy, Run, scored, small_plan, write_run
@@ -100,6 +103,37 @@ def test_a_study_whose_plugin_is_absent_is_refused_in_python_as_by_the_command(
         by_python(STUDY)
     done = CliRunner().invoke(app, ["run", STUDY])
     assert (done.exit_code, told in " ".join(done.output.split())) == (2, True)
+
+
+def test_runs_of_several_studies_go_on_together(looked: list[str]) -> None:
+    content = yaml.safe_load(Path(FILE).read_text())
+    Path("other.yaml").write_text(yaml.safe_dump({**content, "study": "other"}))
+    seen: list[RunsProgress] = []
+    resources = AskedResources(1, 1).resources()
+    plans = plan_final_runs([FILE, "other.yaml"], resources, seeds=2)
+    done = run_plans(plans, resources, seen.append)
+    assert [one.study for one in done] == [f"{STUDY}-final", "other-final"]
+    assert [len(one.rows) for one in done] == [2, 2]
+    assert {one.planned for one in seen} == {4}
+    assert max(one.done for one in seen) == 4
+    trial, first = content["trial"], plans[0].requests[0].experiment.seed
+    runs = [(seed, study) for study in (STUDY, "other") for seed in (first, first + 1)]
+    names = [f"trial {trial}, seed {seed} of {study}" for seed, study in runs]
+    assert list(dict.fromkeys(name for one in seen for name in one.running)) == names
+
+
+def test_nothing_is_trained_if_one_of_several_studies_is_refused(looked: list[str]) -> None:
+    by_command(FILE)
+    content = yaml.safe_load(Path(FILE).read_text())
+    content["experiment"]["optimizer"]["momentum"] = 0.123
+    Path("changed.yaml").write_text(yaml.safe_dump(content))
+    Path("new.yaml").write_text(yaml.safe_dump({**content, "study": "new"}))
+    looked.clear()
+    for sources in (["new.yaml", "changed.yaml"], ["changed.yaml", "new.yaml"]):
+        done = CliRunner().invoke(app, ["run", *sources, "--seeds", "1", "--concurrency", "1"])
+        assert done.exit_code == 2
+        assert f"{STUDY}-final holds trial {content['trial']} with other settings" in done.output
+    assert looked == []
 
 
 @pytest.fixture

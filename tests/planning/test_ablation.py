@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contrasweep.tuning.cli.run import _rows
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.planning.ablation import ablated
@@ -68,6 +69,15 @@ def test_what_is_no_row_of_an_ablation_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         ablated(best, changes)
+
+
+def test_a_text_of_the_command_holds_the_settings_of_a_row() -> None:
+    given = ["kernel=cosine", " temperature=0.5  encoder.mean=[0.5, 0.5]\tviews.min_crop=1 "]
+    values = {"temperature": 0.5, "encoder.mean": [0.5, 0.5], "views.min_crop": 1}
+    assert _rows(given) == [{"kernel": "cosine"}, values]
+    for wrong in ("", "kernel", "  "):
+        with pytest.raises(InputError, match="--ablate takes PATH=VALUE"):
+            _rows([wrong])
 
 
 def test_long_changes_give_different_names_that_studies_can_have(best: BestConfig) -> None:

@@ -43,7 +43,8 @@ def trial(tmp_path: Path) -> SelectedTrial:
 
 
 def _plan(selected: Selected | str | Path | list[Selected], **options: Any) -> FinalPlan:
-    return plan_final_runs(selected, ONE_CORE, seeds=2, **options)
+    (plan,) = plan_final_runs(selected, ONE_CORE, seeds=2, **options)
+    return plan
 
 
 def test_selected_trials_bring_their_folders(trial: SelectedTrial, tmp_path: Path) -> None:
@@ -183,12 +184,26 @@ def test_a_configuration_of_a_file_runs_in_the_default_folder(
     assert _plan(config_of(trial)).location.uri == "results"
 
 
-def test_trials_of_two_folders_or_two_studies_are_refused(trial: SelectedTrial, tmp_path: Path) -> None:
+def test_configurations_of_several_studies_share_their_seeds(trial: SelectedTrial) -> None:
+    late = replace(trial, study="late", experiment=trial.experiment.with_values({"seed": 5}), seeds=1)
+    plans = plan_final_runs([trial, late, replace(trial, trial=4)], ONE_CORE, seeds=2)
+    runs = [[(one.trial, one.experiment.seed) for one in plan.requests] for plan in plans]
+    assert [plan.record.name for plan in plans] == ["searched-final", "late-final"]
+    # The search `late` used the seed 5.
+    assert runs == [[(3, 6), (3, 7), (4, 6), (4, 7)], [(3, 6), (3, 7)]]
+
+
+def test_no_study_is_recorded_if_another_is_refused(trial: SelectedTrial, tmp_path: Path) -> None:
+    wrong = replace(trial, study="wrong", experiment=trial.experiment.with_values({"encoder.name": "lenet"}))
+    with pytest.raises(InputError, match="unknown encoder 'lenet'"):
+        plan_final_runs([trial, wrong], ONE_CORE, seeds=1)
+    assert not (tmp_path / "results").exists()
+
+
+def test_trials_of_two_folders_and_no_trials_are_refused(trial: SelectedTrial, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"one results folder, given .*other, .*results"):
         _plan([trial, replace(trial, results=str(tmp_path / "other"))])
-    with pytest.raises(InputError, match="of one study"):
-        _plan([trial, replace(trial, study="another")])
-    with pytest.raises(InputError, match="of one study"):
+    with pytest.raises(InputError, match="one configuration or more, given none"):
         _plan([])
     assert not (tmp_path / "results").exists()
 

@@ -60,7 +60,7 @@ def test_a_node_sees_the_results_by_the_heartbeat_of_the_study(tmp_path: Path) -
         rank.advance()
     rank.close()
     with pytest.raises(NodeLacks):
-        final.run_on_ray(config["request"], None, checks_node=True)
+        final.run_on_ray(config["request"], "the run", None, checks_node=True)
     with Heartbeat(location, record.name):
         refuse_this_node(config["request"])
 

@@ -58,7 +58,7 @@ def test_a_group_that_starts_anew_does_not_train_a_failed_run_again(monkeypatch:
     monkeypatch.setattr(final.ray, "get", lambda taken: taken)
     group = SimpleNamespace(rank=0, world=2, once=lambda compute: compute())
     monkeypatch.setattr(final, "group_ranks", lambda: group)
-    reports = [final.run_on_ray(request, SimpleNamespace(**posts)) for _ in range(2)]
+    reports = [final.run_on_ray(request, RUN, SimpleNamespace(**posts)) for _ in range(2)]
     assert len(trained) == 1
     assert [one.error for one in reports] == ["ValueError: told"] * 2
     assert not reports[1].finished

@@ -77,7 +77,7 @@ def test_a_final_run_that_was_taken_over_leaves_the_encoder_to_the_attempt_that_
     request_: TrialRequest,
 ) -> None:
     config = BestConfig("small", 0, {}, request_.experiment)
-    plan = plan_final_runs(config, Resources(1), seeds=1, results=request_.location.root)
+    (plan,) = plan_final_runs(config, Resources(1), seeds=1, results=request_.location.root)
     (final,) = plan.requests
     file = Path(request_.location.root) / encoder_path("small-final", 0, final.experiment.seed)
 

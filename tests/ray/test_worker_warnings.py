@@ -125,10 +125,10 @@ def test_final_runs_tell_what_their_first_worker_warns_of(
     monkeypatch.setattr(final.ray, "get", lambda taken: taken)
     monkeypatch.setattr(final, "group_ranks", lambda: group)
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1), gpus=0)
-    final.run_on_ray(request, SimpleNamespace(**calls))
+    final.run_on_ray(request, "the run", SimpleNamespace(**calls))
     caplog.clear()
     tracker = final.RunsTracker(1, 0, slots=1)
-    tracker.begin(final.name_of(request), 1)
+    tracker.begin("the run", 1)
     final._take(SimpleNamespace(**calls), tracker, WarnOnce())
     assert [record.getMessage() for record in caplog.records] == ["told"] * (rank == 0)
 
@@ -144,7 +144,7 @@ def test_runs_in_this_process_warn_once(
     monkeypatch.setattr(final, "run_one", run_one)
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1, epochs=1))
     tracker = final.RunsTracker(2, 0, slots=1)
-    for _ in final._run_here([request, request], tracker, lambda: None):
+    for _ in final._run_here([(request, "one"), (request, "other")], tracker, lambda: None):
         pass
     told = [record.getMessage() for record in caplog.records]
     assert (told.count("step 0"), told.count("failed"), len(told)) == (1, 6, 7)

@@ -1,6 +1,7 @@
 """What a report opens with: the best against its control and the defaults, the cost, the next command."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_several_seeds_give_intervals_seed_by_seed(write_study, store) -> None:
     write_study(runs, search={"seeds": 3, "trials": 2})
     text, tables = opening(read_study(store, "demo"))
     # Differences 0.02, 0.03, 0.04: mean 0.03, s = 0.01, t(0.975, 2) = 4.303, half width 0.0248.
-    assert "the best is 0.03 above (95 % interval of the difference: 0.005159 to 0.05484) them." in text
+    assert "the best is 0.03 above them (95 % interval of the difference: 0.005159 to 0.05484)." in text
     assert "Each trial ran with 3 seeds" in text
     assert tables["The best, and what it has to beat"][0] == ("best: trial 1", "0.740 ± 0.020")
 
@@ -71,6 +72,58 @@ def test_the_defaults_may_be_the_best_may_not_have_ended_or_may_not_have_run(wri
     assert "It ran the defaults: no other completed trial scored better." in told["best"]
     assert "The defaults (trial 0, stopped) have no final score." in told["stopped"]
     assert "No trial ran the defaults." in told["none"]
+
+
+def test_equal_scores_are_level(write_study, store) -> None:
+    write_study([scored([0.7, 0.7]), scored([0.5, 0.7], values=DEFAULTS)])
+    text, _ = opening(read_study(store, "demo"))
+    assert "val.accuracy 0.7, level with its encoder before training." in text
+    assert "The defaults (trial 1) have 0.7; the best is level with them." in text
+
+
+def test_training_that_lost_is_below(write_study, store) -> None:
+    write_study([scored([0.75, 0.5])])
+    assert (
+        "val.accuracy 0.5, 0.25 below its encoder before training." in opening(read_study(store, "demo"))[0]
+    )
+
+
+def test_a_search_that_found_a_better_trial_after_its_final_runs_leads_to_new_ones(
+    write_study, write_final, store, location
+) -> None:
+    write_study([scored([0.5, 0.6]), scored([0.5, 0.8])])
+    write_final([(0.6, 0.5)] * 3)
+    with Heartbeat(location, "demo", interval=3600):
+        pass
+    data = read_study(store, "demo")
+    text, tables = opening(data)
+    assert text.startswith("On the test split, trial 0 reaches 0.6 ± 0 over 3 fresh seeds")
+    assert "The best of the search is trial 1 now; it has no final run." in text
+    assert any(command.startswith("contrasweep run demo --seeds 5") for command in next_commands(data))
+    assert tables["The best, and what it has to beat"][0] == ("best: trial 1", "0.8")
+
+
+def test_two_seeds_have_no_interval(write_study, store) -> None:
+    write_study([scored([0.5, 0.7 + seed / 10], trial=0, seed=seed) for seed in (0, 1)], search={"seeds": 2})
+    text, _ = opening(read_study(store, "demo"))
+    assert "Each trial ran with 2 seeds, too few for an interval of a difference." in text
+    assert "the intervals are over these" not in text
+
+
+def test_defaults_that_break_a_condition_are_no_bar(write_study, store) -> None:
+    keep = {"keep": [{"metric": "val.colour_mse", "comparison": ">=", "bound": 200.0}]}
+    high, low = scored([0.5, 0.9], values=DEFAULTS, colour=10.0), scored([0.5, 0.8], colour=300.0)
+    write_study([high, low], "broken", search=keep)
+    text, tables = opening(read_study(store, "broken"))
+    told = "The defaults (trial 0) have 0.9, but break a condition of the search (val.colour_mse >= 200)."
+    assert told in text
+    assert tables["The best, and what it has to beat"][1] == ("defaults: trial 0, breaks --keep", "0.9")
+    kept = [replace(low, values=DEFAULTS), replace(high, values=low.values)]
+    write_study(kept, "kept", search=keep)
+    assert (
+        "It ran the defaults: no other completed trial that keeps val.colour_mse >= 200 scored better."
+        in opening(read_study(store, "kept"))[0]
+    )
 
 
 @pytest.mark.parametrize(

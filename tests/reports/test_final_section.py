@@ -1,8 +1,11 @@
 """The section of a report on final runs."""
 
+import math
 from dataclasses import replace
 
-from contrasweep.tuning.reports.answer import next_commands
+from contrasweep.tuning.reports.answer import answer_section, next_commands
+from contrasweep.tuning.reports.comparison import comparison_section
+from contrasweep.tuning.reports.report import report
 from contrasweep.tuning.reports.sections import study_sections
 from contrasweep.tuning.results.final_runs import summarise_runs, summary_rows
 from contrasweep.tuning.results.study import read_study
@@ -102,3 +105,52 @@ def test_longer_final_runs_begin_with_the_best_trial_of_the_search(
     tables = by_title(read_study(store, "demo"))["Final runs"].tables
     assert [row[0] for row in tables[2].rows] == ["fair-cclk, trial 1", "fair-cclk, trial 0", "untrained"]
     assert tables[3].title.startswith("Test accuracy: fair-cclk, trial 1 minus each baseline")
+
+
+def test_the_score_of_an_untrained_encoder_is_not_taken_for_that_of_a_run_without_one(
+    write_study, write_final, store
+) -> None:
+    write_study([scored()])
+    write_final([(math.nan, 0.5)] * 3)
+    data = read_study(store, "demo")
+    none = "None of 3 final runs has completed with a test score."
+    assert answer_section(data).text.startswith(none)
+    assert answer_section(data).tables[0].columns == ("configuration", "val.accuracy")
+    assert by_title(data)["Final runs"].text == none
+    assert "fewer than 3 final runs (demo 0)" in comparison_section([data, data]).text
+
+
+def test_final_runs_without_any_score_have_a_page(write_study, write_final, store) -> None:
+    write_study([scored()])
+    write_final([(math.nan, math.nan)])
+    assert "None of 1 final run has completed with a test score." in report(store, ["demo"])
+
+
+def test_final_runs_that_are_not_counted_are_told(write_study, location, store) -> None:
+    write_study([scored()])
+    final = {"test.accuracy": 0.8}
+    runs = [
+        Run(0, 1, final=final, phase="final"),
+        Run(0, 2, final={"test.accuracy": math.nan}, phase="final"),
+        Run(0, 3, status="failed", error="lost", phase="final"),
+        Run(0, 4, status="running", phase="final"),
+    ]
+    WrittenStudy(location, make_final_record()).write(*runs)
+    text = by_title(read_study(store, "demo"))["Final runs"].text
+    assert "on fresh seeds (1), trained on" in text
+    assert "Not counted: 1 completed without a score, 1 failed, 1 interrupted." in text
+
+
+def test_final_runs_of_other_epochs_are_pointed_to_where_the_usual_ones_failed(
+    write_study, location, store
+) -> None:
+    write_study([scored()])
+    assert "No final run yet: nothing was read" in answer_section(read_study(store, "demo")).text
+    search = {"searched": "demo"}
+    longer = make_final_record("demo-30-epochs-final", search=search, experiment={"epochs": 30})
+    WrittenStudy(location, longer).write(Run(final={"test.accuracy": 0.8}, phase="final"))
+    WrittenStudy(location, make_final_record()).write(Run(status="failed", error="lost", phase="final"))
+    text = answer_section(read_study(store, "demo")).text
+    assert text.startswith(
+        "None of 1 final run has completed with a test score. Those of other numbers of epochs are below."
+    )

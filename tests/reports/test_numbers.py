@@ -37,6 +37,13 @@ def test_time_of_slots_and_time_by_the_clock_are_told_apart(write_study, store) 
     assert "no trial in any slot 4.0 s" in drawn.layout.meta["alt"]
 
 
+def test_shares_are_those_of_the_time_in_trials() -> None:
+    # Two trials at a time: 10 s by the clock are 20 s in trials.
+    cost = Cost(trials=20.0, train=10.0, evaluate=5.0, running=10.0, wall=10.0, slots=2, epochs=2)
+    shares = [share for *_, share in cost_table(cost).rows[:3]]
+    assert shares == ["50% of the trials' time", "25% of the trials' time", "25% of the trials' time"]
+
+
 def test_the_seeds_of_a_trial_share_its_slot(write_study, store) -> None:
     write_study([scored(trial=0), scored(trial=0, seed=1)])
     cost = cost_of(read_study(store, "demo"))

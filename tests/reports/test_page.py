@@ -106,6 +106,9 @@ def test_numbers_stand_right_and_long_tables_are_folded() -> None:
     html = page(Section("one", "", tables=[table]))
     assert html.count('class="number"') == 3
     assert "<details>" not in html
+    assert 'class="number"' not in page(
+        Section("one", "", tables=[Table("t", ["flip"], [(True,), (False,)])])
+    )
     long = Table("t", ["n"], [(i,) for i in range(OPEN_ROWS + 1)])
     assert f"t ({OPEN_ROWS + 1} rows)</summary>" in page(Section("one", "", tables=[long]))
 

@@ -1,11 +1,13 @@
 """The figure of `contrasweep show --plot`: colours, ticks and counts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from contrasweep.tuning.reports import matplotlib_figures
-from contrasweep.tuning.reports.matplotlib_figures import draw_study
+from contrasweep.tuning.reports.matplotlib_figures import CUT, WHOLE, draw_study
+from contrasweep.tuning.reports.style import BREAKS
 from tests.studies import Run, scored
 
 
@@ -65,3 +67,31 @@ def test_trials_without_a_curve_are_counted(write_study, store, drawn) -> None:
     write_study([scored(), Run(status="failed", error="lost")])
     draw_study(store, "demo", Path("any.png"))
     assert drawn[0].get_suptitle().endswith(": 2 trials")
+
+
+def test_the_lines_are_those_of_the_scores_on_their_axes(write_study, store, drawn) -> None:
+    runs = [scored([0.5, 0.6]), scored([0.5, 0.55], "stopped"), scored([0.5, 0.8]), scored([0.5, 0.7])]
+    control = {0: {"val.ridge_accuracy": 0.5, "val.accuracy": 0.4}}
+    write_study([replace(run, curve={**run.curve, **control}) for run in runs])
+    draw_study(store, "demo", Path("any.png"))
+    left, right = drawn[0].axes
+    assert [line.get_ydata()[0] for line in (left.lines[-1], right.lines[-1])] == [0.5, 0.4], "the controls"
+    assert [line.get_linewidth() for line in left.lines[:4]] == [
+        look["linewidth"] for look in (WHOLE, CUT, WHOLE, WHOLE)
+    ]
+    labels = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert labels == ["cosine", "not completed", "untrained encoder"]
+    points, best = right.lines[:2]
+    assert (list(points.get_xdata()), list(points.get_ydata())) == ([0, 2, 3], [0.6, 0.8, 0.7])
+    assert (list(best.get_xdata()), list(best.get_ydata())) == ([0, 2, 3], [0.6, 0.8, 0.8])
+    assert best.get_drawstyle() == "steps-post"
+
+
+def test_trials_that_break_a_condition_have_open_marks(write_study, store, drawn) -> None:
+    keep = {"keep": [{"metric": "val.colour_mse", "comparison": ">=", "bound": 200.0}]}
+    write_study([scored([0.5, 0.9], colour=10.0), scored([0.5, 0.8], colour=300.0)], search=keep)
+    draw_study(store, "demo", Path("any.png"))
+    right = drawn[0].axes[1]
+    kept, broken = right.lines[:2]
+    assert (list(kept.get_xdata()), list(broken.get_xdata())) == ([1], [0])
+    assert (broken.get_markerfacecolor(), broken.get_label()) == ("none", BREAKS)

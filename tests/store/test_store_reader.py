@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from contrasweep.tuning.limits import LARGEST_SEED
 from contrasweep.tuning.store import (
     Heartbeat,
     Location,
@@ -78,11 +79,11 @@ def test_the_highest_attempt_is_the_row(store, attempt):
 
 
 def test_rows_are_ordered_by_trial_and_seed(location, record, store, info):
-    for trial, seed in [(10, 0), (2, 1), (2, 0)]:
+    for trial, seed in [(10, LARGEST_SEED), (2, 1), (2, 0)]:
         TrialWriter(location, record, info(trial, seed), 1).start()
     table = store.trials("digits-1")
     assert table["trial"].to_pylist() == [2, 2, 10]
-    assert table["seed"].to_pylist() == [0, 1, 0]
+    assert table["seed"].to_pylist() == [0, 1, LARGEST_SEED]
 
 
 def test_a_resumed_attempt_keeps_the_epochs_before_it(store, attempt):

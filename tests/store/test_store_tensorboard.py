@@ -21,6 +21,7 @@ def folder(tmp_path: Path, columns) -> Path:
         ("trial-1", "stopped"),
         ("trial-2", "failed"),
         ("trial-3", None),
+        ("trial-4", "interrupted"),
     ]:
         with closing(TrialEvents(tmp_path / name, now=lambda: 7.0)) as events:
             events.session_start(HYPERPARAMETERS, group=name)
@@ -67,9 +68,10 @@ def test_hyperparameters_keep_their_types(folder):
         ("trial-0", api_pb2.STATUS_SUCCESS),
         ("trial-1", api_pb2.STATUS_SUCCESS),
         ("trial-2", api_pb2.STATUS_FAILURE),
+        ("trial-4", api_pb2.STATUS_UNKNOWN),
     ],
 )
-def test_a_failed_trial_does_not_show_as_a_success(folder, run, status):
+def test_a_trial_that_did_not_succeed_does_not_show_as_a_success(folder, run, status):
     end = metadata.parse_session_end_info_plugin_data(
         content(load(folder), run, metadata.SESSION_END_INFO_TAG)
     )
@@ -119,6 +121,16 @@ def test_a_later_attempt_is_read_later_also_as_the_tenth_file_of_a_second(tmp_pa
 def test_a_value_that_cannot_be_shown_is_refused(tmp_path):
     with closing(TrialEvents(tmp_path / "t")) as events, pytest.raises(TypeError, match="'widths'"):
         events.session_start({"widths": [1, 2]}, group="t")
+
+
+def test_events_that_cannot_be_written_are_given_up(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    with closing(TrialEvents(tmp_path / "file" / "trial-0")) as events:
+        events.session_start(HYPERPARAMETERS, group="trial-0")
+        events.scalars(1, {"loss": 1.0})
+        events.session_end("completed")
+    (warning,) = caplog.messages
+    assert warning.startswith(f"TensorBoard's events in {tmp_path / 'file' / 'trial-0'} are given up: ")
 
 
 def test_the_store_needs_no_torch_and_no_ray():

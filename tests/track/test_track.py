@@ -2,12 +2,11 @@
 
 import logging
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from logging.handlers import BufferingHandler
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -136,6 +135,10 @@ def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]
     return lambda: tracker_at(f"mlflow:{(tmp_path / 'mlruns').as_uri()}", "here")
 
 
+def milliseconds(time: datetime) -> Any:
+    return pytest.approx(time.timestamp() * 1000, rel=0, abs=1)
+
+
 def _all(tracker: Any) -> dict[str, Any]:
     found = tracker._client.search_runs([tracker._experiment])
     return {run.info.run_name: run for run in found}
@@ -149,8 +152,10 @@ def test_mlflow_has_the_values_of_the_store_once(store: ResultsStore, mlflow: Ca
     assert set(runs) == {STUDY, "trial 0", "trial 1", "trial 2", "trial 3"}
     rows = store.epochs(STUDY).to_pylist()
     for trial in range(4):
-        run = runs[f"trial {trial}"]
+        run, row = runs[f"trial {trial}"], store.trials(STUDY).to_pylist()[trial]
         assert run.data.tags["mlflow.parentRunId"] == runs[STUDY].info.run_id
+        assert run.info.start_time == milliseconds(row["started"])
+        assert row["finished"] is None or run.info.end_time == milliseconds(row["finished"])
         for name in ("val.ridge_accuracy", "val.accuracy"):
             history = tracker._client.get_metric_history(run.info.run_id, name)
             own = {row["epoch"]: row[f"metric.{name}"] for row in rows if row["trial"] == trial}
@@ -162,6 +167,21 @@ def test_mlflow_has_the_values_of_the_store_once(store: ResultsStore, mlflow: Ca
     assert statuses == ["FINISHED", "FINISHED", "FAILED", "KILLED"]
     assert runs["trial 0"].data.params["optimizer.lr"] == "0.1"
     assert runs["trial 2"].data.tags["contrasweep.error"] == "it broke"
+
+
+def test_mlflow_has_each_value_at_the_end_of_its_epoch(
+    store: ResultsStore, mlflow: Callable[[], Any]
+) -> None:
+    study, run, *_ = runs_of(store, STUDY)
+    ends = {epoch: run.started + timedelta(hours=epoch) for epoch in range(3)}
+    tracker = mlflow()
+    for one in (study, replace(run, curve=[replace(point, time=ends[point.epoch]) for point in run.curve])):
+        tracker.send(one)
+    held = _all(tracker)["trial 0"].info.run_id
+    history = tracker._client.get_metric_history(held, "val.ridge_accuracy")
+    assert {one.step: one.timestamp for one in history} == {
+        epoch: milliseconds(end) for epoch, end in ends.items()
+    }
 
 
 def test_of_the_log_of_mlflow_only_warnings_come_through(
@@ -265,42 +285,6 @@ def test_mlflow_that_does_not_answer_is_an_error_in_words(tmp_path: Path) -> Non
     file.write_text("")
     with pytest.raises(TrackerFailed, match="MLflow took no more"):
         tracker_at(f"mlflow:sqlite:///{file}/inside/it.db")
-
-
-@pytest.fixture
-def wandb(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """In place of W&B, which has no store that a test could read: what it was told, a dict a run."""
-    told: dict[str, dict[str, Any]] = {}
-
-    class There:
-        def __init__(self, **given: Any) -> None:
-            self.told = told.setdefault(given["id"], {"logged": {}})
-            self.told.update(given)
-            self.starting_step = max(self.told["logged"], default=-1) + 1
-            self.summary = self.told.setdefault("summary", {})
-
-        def __enter__(self) -> "There":
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def log(self, metrics: dict[str, float], step: int) -> None:
-            assert step not in self.told["logged"]
-            self.told["logged"][step] = metrics
-
-        def finish(self, exit_code: int) -> None:
-            self.told["exit_code"] = exit_code
-
-    fake = SimpleNamespace(
-        init=There,
-        Settings=lambda **given: given,
-        errors=SimpleNamespace(Error=RuntimeError),
-    )
-    monkeypatch.setitem(sys.modules, "wandb", fake)
-    monkeypatch.setitem(sys.modules, "wandb.errors", fake.errors)
-    monkeypatch.delitem(sys.modules, "contrasweep.tuning.track.to_wandb", raising=False)
-    monkeypatch.setattr(tracking, "find_spec", lambda name: object())
-    return told  # type: ignore[return-value]
 
 
 def test_wandb_gets_a_run_for_each_seed_and_goes_on_where_it_was(

@@ -1,5 +1,6 @@
 """`contrasweep run`: train selected configurations on fresh seeds and score them on the test split."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -119,7 +120,6 @@ def run(
     """
     from contrasweep.tuning.planning.resources import AskedResources
     from contrasweep.tuning.planning.selected import check_source
-    from contrasweep.tuning.store import open_location
 
     # All that is known to be wrong is refused here, before torch and Ray are imported.
     asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device)
@@ -138,35 +138,32 @@ def run(
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.ablation import ablated
-    from contrasweep.tuning.planning.final_plan import fresh_seed, with_epochs
-    from contrasweep.tuning.ray.final import final_runs
+    from contrasweep.tuning.planning.final_plan import by_study, plan_final_runs, with_epochs
+    from contrasweep.tuning.ray.final import run_plans
 
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
     ]
-    by_study = _by_study([*given, *(ablated(given[0], changes) for changes in rows)])
-    first = fresh_seed([config for own in by_study.values() for config in own], open_location(results))
+    configs = [*given, *(ablated(given[0], changes) for changes in rows)]
+    studies = [*by_study(configs)]
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))
     gpus = asked.gpus_each()
-    planned = [with_epochs(config, epochs) for own in by_study.values() for config in own]
+    planned = [with_epochs(config, epochs) for config in configs]
     for setup in dict.fromkeys(_setup(config, data_root, gpus) for config in planned):
         remark(f"Each run: {setup}")
-    done = []
+    resources = asked.resources()
+    plans = plan_final_runs(
+        configs,
+        resources,
+        seeds=seeds,
+        epochs=epochs,
+        results=results,
+        data_root=data_root,
+        snapshots=snapshots,
+        command=command_line(),
+    )
     with progress_line() as line:
-        for configs in by_study.values():
-            one = final_runs(
-                configs,
-                seeds=seeds,
-                first_seed=first,
-                epochs=epochs,
-                results=results,
-                data_root=data_root,
-                snapshots=snapshots,
-                command=command_line(),
-                progress=line.progress,
-                **asked.given("cpus_per_run"),
-            )
-            done.append(one)
+        done = run_plans(plans, resources, line.progress)
     every = done[0].beside(*done[1:])
     _report(done, every, results, json)
     if output is not None:
@@ -174,8 +171,8 @@ def run(
 
         write_final_table(every, output)
         remark(f"Wrote {output}")
-    if len(by_study) > 1:
-        _say_budgets(list(by_study), results)
+    if len(studies) > 1:
+        _say_budgets(studies, results)
 
 
 def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
@@ -184,7 +181,8 @@ def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
     Raises:
         InputError: a text holds no settings, or two texts hold the same.
     """
-    rows = [parse_settings(text.split() or [text], "--ablate") for text in ablate]
+    # A list may have spaces, so a space ends a setting only where another one follows.
+    rows = [parse_settings(re.split(r"\s+(?=[\w.]+=)", text.strip()), "--ablate") for text in ablate]
     for place, row in enumerate(rows):
         if row in rows[:place]:
             raise InputError(f"--ablate {ablate[place]} is given twice")
@@ -213,29 +211,6 @@ def _setup(config: "Selected", data_root: Path | None, gpus: float) -> str:
     experiment = config.experiment.on_all_training_data()
     spec = spec_for(experiment, data_root_of(data_root, config.data_root))
     return setup_in_words(experiment, spec, device_of(gpus))
-
-
-def _by_study(configs: "Sequence[Selected]") -> "dict[str, list[Selected]]":
-    """Return the configurations by study; all must be comparable.
-
-    Raises:
-        InputError: the configurations are scored on different datasets, or one is given twice.
-    """
-    from contrasweep.data import scored_dataset
-
-    datasets = sorted({config.experiment.dataset for config in configs})
-    if len(set(map(scored_dataset, datasets))) > 1:
-        raise InputError(
-            f"final runs are compared on one dataset, given {', '.join(datasets)}; only the options of its "
-            "condition may differ"
-        )
-    found: dict[str, list[Selected]] = {}
-    for config in configs:
-        own = found.setdefault(config.study, [])
-        if config.trial in [other.trial for other in own]:
-            raise InputError(f"trial {config.trial} of study {config.study} is given twice")
-        own.append(config)
-    return found
 
 
 def _selected(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from contrasweep.data import check_available, dataset_spec
+from contrasweep.data import check_available, dataset_spec, scored_dataset
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.search_spaces import Scalar, Space, TypeName
 from contrasweep.search_spaces.parameters import type_name
@@ -93,16 +93,16 @@ def plan_final_runs(
     data_root: Path | None = None,
     snapshots: int | None = None,
     command: str = "",
-) -> FinalPlan:
-    """Plan each configuration on `seeds` fresh seeds; record the study of the runs if it is not there.
+) -> list[FinalPlan]:
+    """Plan each configuration on the same `seeds` fresh seeds; record the studies of runs that are not there.
 
-    The arguments are those of `ray.final.final_runs`.
+    The arguments are those of `ray.final.final_runs`. There is a plan for each study of a configuration.
 
     Raises:
         InputError: a method, encoder or metric that is not installed here, no seed or too many, no epoch,
-            snapshots after every 0 epochs, no configuration, configurations of several studies or results
-            folders, a batch that does not divide among the workers, a dataset whose images have changed, or
-            a name that another study has.
+            snapshots after every 0 epochs, no configuration, one that is given twice, configurations on other
+            datasets or of several results folders, a batch that does not divide among the workers, a dataset
+            whose images have changed, or a name that another study has.
         DatasetMissing: the dataset's files are not in place.
         StoreError: the results folder cannot be used.
     """
@@ -111,28 +111,63 @@ def plan_final_runs(
     check_count("snapshots", snapshots)
     named = list(selected) if isinstance(selected, list | tuple) else [selected]
     found = [config for one in named for config in _selected(one, results, data_root)]
-    given = [with_epochs(one, epochs) for one in found]
-    if not given or len({config.study for config in given}) > 1:
-        raise InputError("final runs take configurations of one study")
-    trials = [one for one in given if isinstance(one, SelectedTrial)]
+    if not found:
+        raise InputError("final runs take one configuration or more, given none")
+    trials = [one for one in found if isinstance(one, SelectedTrial)]
     results = _results_of(trials) if results is None else results
-    data_root = data_root_of(data_root, next((one.data_root for one in given if one.data_root), None))
-    for config in given:
+    asked = by_study(found)
+    studies = {study: [with_epochs(one, epochs) for one in own] for study, own in asked.items()}
+    roots = {study: data_root_of(data_root, _root_of_search(own)) for study, own in studies.items()}
+    for study, own in studies.items():
+        _check(own, resources, roots[study])
+    location = open_location(results, writable=True)
+    first = fresh_seed(found, location) if first_seed is None else first_seed
+    plans = []
+    for study, own in studies.items():
+        name, root = final_name(study, None if own == asked[study] else epochs), roots[study]
+        record = _study(location, name, own, root, command)
+        planned = [
+            replace(_request(location, record, config, seed, root, resources), snapshots=snapshots)
+            for config in own
+            for seed in range(first, first + seeds)
+        ]
+        requests = tuple(one for one in planned if not _is_held(one.experiment, elsewhere))
+        plans.append(FinalPlan(location, record, requests, root))
+    return plans
+
+
+def _root_of_search(configs: Sequence[Selected]) -> Path | None:
+    return next((one.data_root for one in configs if one.data_root), None)
+
+
+def _check(configs: Sequence[Selected], resources: Resources, data_root: Path | None) -> None:
+    """Refuse configurations of a study that cannot be run here."""
+    for config in configs:
         check_experiment(config.experiment, data_root)
         check_batch_size(config.experiment.batch_size, resources.workers)
         refuse_other_file(config.experiment.encoder)
-    check_available(given[0].experiment.dataset, data_root)
-    location = open_location(results, writable=True)
-    name = final_name(given[0].study, None if given == found else epochs)
-    record = _study(location, name, given, data_root, command)
-    first = fresh_seed(given, location) if first_seed is None else first_seed
-    planned = [
-        replace(_request(location, record, config, seed, data_root, resources), snapshots=snapshots)
-        for config in given
-        for seed in range(first, first + seeds)
-    ]
-    requests = (one for one in planned if not _is_held(one.experiment, elsewhere))
-    return FinalPlan(location, record, tuple(requests), data_root)
+    check_available(configs[0].experiment.dataset, data_root)
+
+
+def by_study(configs: Sequence[Selected]) -> dict[str, list[Selected]]:
+    """Return configurations by study; all must be comparable.
+
+    Raises:
+        InputError: they are scored on different datasets, or one is given twice.
+    """
+    datasets = sorted({config.experiment.dataset for config in configs})
+    if len(set(map(scored_dataset, datasets))) > 1:
+        raise InputError(
+            f"final runs are compared on one dataset, given {', '.join(datasets)}; only the options of its "
+            "condition may differ"
+        )
+    found: dict[str, list[Selected]] = {}
+    for config in configs:
+        own = found.setdefault(config.study, [])
+        if config.trial in [other.trial for other in own]:
+            raise InputError(f"trial {config.trial} of study {config.study} is given twice")
+        own.append(config)
+    return found
 
 
 def _selected(given: object, results: str | Path | None, data_root: Path | None) -> Sequence[Selected]:

@@ -179,8 +179,10 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 @contextmanager
-def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
+def ray_session(resources: Resources, *needs: Needs) -> Iterator[Path]:
     """Use the Ray that `resources` name for a `with` block; yield a scratch folder that lasts as long.
+
+    All nodes of a cluster must have the `needs` of the studies.
 
     Raises:
         InputError: no cluster answers at the address, or a node lacks what trials need.
@@ -200,7 +202,8 @@ def ray_session(resources: Resources, needs: Needs) -> Iterator[Path]:
         connect(machine.address),
         _scratch_folder() as scratch,
     ):
-        refuse_blind_nodes(needs)
+        for one in needs:
+            refuse_blind_nodes(one)
         with stopping_without_ray():
             yield scratch
 

@@ -2,8 +2,8 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from contrasweep.tuning.planning.final_plan import FinalPlan, plan_final_runs, t
 from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources
 from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.progress.display import OnProgress, following
-from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.progress.tracker import STARTING_RAY, RunsTracker
 from contrasweep.tuning.ray.cluster import ray_session
 from contrasweep.tuning.ray.liveness import what_is_silent
@@ -40,7 +39,7 @@ from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
 from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
 from contrasweep.tuning.results.merging import merge_rows
-from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken
+from contrasweep.tuning.store import Heartbeat, ResultsStore, StoreUnavailable, TrialOvertaken, shown_name
 from contrasweep.tuning.training.devices import AUTO
 from contrasweep.tuning.training.final_scores import scores_of_final_run
 from contrasweep.tuning.trials.seeds import new_trial
@@ -82,8 +81,9 @@ def final_runs(
     `-final`; with another number of `epochs` than in the search, such as 200, `-200-epochs-final`.
 
     Args:
-        selected: one or several of one study: from `SweepResult.best`, `best_trials` or `load_best`; or the
-            name of a study, for its best trial, or the file of a configuration.
+        selected: one or several: from `SweepResult.best`, `best_trials`, `load_best` or `ablated`; or the
+            name of a study, for its best trial, or the file of a configuration. The first is compared with
+            the others.
         seeds: how many runs each configuration gets.
         first_seed: the first seed; by default the one above the seeds of the search.
         epochs: how long each run trains; by default as long as in the search.
@@ -105,14 +105,14 @@ def final_runs(
             False nowhere. A function is called with a `RunsProgress`.
 
     Raises:
-        InputError: no seed, no configuration, or the final study holds runs of other settings.
+        InputError: see `plan_final_runs`, or a final study holds runs of other settings.
         DatasetMissing: the dataset's files are not in place.
         SweepFailed: no run completed.
         SweepStopped: Ray died, or another driver has taken over the study; a second call goes on.
     """
     asked = AskedResources(concurrency, cpus_per_run, workers, gpus_per_worker, device, machine)
     resources = asked.resources()
-    plan = plan_final_runs(
+    plans = plan_final_runs(
         selected,
         resources,
         seeds=seeds,
@@ -124,14 +124,53 @@ def final_runs(
         snapshots=snapshots,
         command=command,
     )
+    first, *others = run_plans(plans, resources, progress)
+    return first.beside(*others) if others else first
+
+
+def run_plans(
+    plans: Sequence[FinalPlan], resources: Resources, progress: OnProgress = None
+) -> list[FinalRuns]:
+    """Run what the store lacks of the final runs of several studies, together; return those of each study.
+
+    The arguments and the errors are those of `final_runs`. Nothing is trained if one of the plans is refused.
+    """
+    with ExitStack() as studies:
+        studies.enter_context(told_in_notebooks("the same call"))
+        beating = [studies.enter_context(Heartbeat(plan.location, plan.record.name)) for plan in plans]
+        show = studies.enter_context(following(progress)) or (lambda state: None)
+        missing = [_missing(plan) for plan in plans]
+        requests = [request for own in missing for request in own]
+        of = sum(len(plan.requests) for plan in plans)
+        at_once = replace(resources, concurrency=min(resources.concurrency, len(requests)))
+        tracker = RunsTracker(of, of - len(requests), slots=max(1, at_once.concurrency))
+        for _ in _run_all(requests, at_once, tracker, lambda stage=None: show(tracker.progress(stage))):
+            show(tracker.progress())
+            for plan, heartbeat in zip(plans, beating, strict=True):
+                _check_in_charge(plan, heartbeat)
+        for plan in plans:
+            merge_rows(plan.location, plan.record.name)
+    return [_ended(plan, len(own)) for plan, own in zip(plans, missing, strict=True)]
+
+
+def _missing(plan: FinalPlan) -> list[TrialRequest]:
+    """Return what the store lacks of the runs of a study."""
+    missing = plan.missing(completed_rows(ResultsStore(plan.location), plan.record.name))
+    _tell_of_snapshots(plan, missing)
+    return missing
+
+
+def _check_in_charge(plan: FinalPlan, heartbeat: Heartbeat) -> None:
+    if not heartbeat.in_charge():
+        raise SweepStopped(
+            f"the final runs {plan.record.name} stopped: another driver has taken them over, or they were "
+            "deleted"
+        )
+
+
+def _ended(plan: FinalPlan, trained: int) -> FinalRuns:
+    """Return the completed runs of a study; so many were trained now."""
     study, store = plan.record.name, ResultsStore(plan.location)
-    with (
-        told_in_notebooks("the same call"),
-        Heartbeat(plan.location, study) as heartbeat,
-        following(progress) as show,
-    ):
-        trained = _run_missing(plan, store, resources, heartbeat, show or (lambda state: None))
-        merge_rows(plan.location, study)
     completed = completed_rows(store, study)
     keys = map(trial_and_seed, plan.requests)
     rows = [completed[key] for key in keys if key in completed]
@@ -142,28 +181,6 @@ def final_runs(
         raise SweepFailed(f"no final run completed{told}; `{show_errors}` shows the errors")
     of = len(plan.requests)
     return FinalRuns(study, rows, failed=of - len(rows), held=of - trained)
-
-
-def _run_missing(
-    plan: FinalPlan,
-    store: ResultsStore,
-    resources: Resources,
-    heartbeat: Heartbeat,
-    show: Callable[[RunsProgress], object],
-) -> int:
-    """Run what the store does not hold; return how many runs that was."""
-    study, of = plan.record.name, len(plan.requests)
-    missing = plan.missing(completed_rows(store, study))
-    _tell_of_snapshots(plan, missing)
-    at_once = replace(resources, concurrency=min(resources.concurrency, len(missing)))
-    tracker = RunsTracker(of, of - len(missing), slots=max(1, at_once.concurrency))
-    for _ in _run_all(missing, at_once, tracker, lambda stage=None: show(tracker.progress(stage))):
-        show(tracker.progress())
-        if not heartbeat.in_charge():
-            raise SweepStopped(
-                f"the final runs {study} stopped: another driver has taken them over, or they were deleted"
-            )
-    return len(missing)
 
 
 def _tell_of_snapshots(plan: FinalPlan, missing: Sequence[TrialRequest]) -> None:
@@ -205,18 +222,18 @@ def run_one(request: TrialRequest, tell: Tell = lambda epoch: None) -> TrialRepo
     return report
 
 
-def run_group(request: TrialRequest, board: Any, resources: Resources, storage: Path) -> None:
+def run_group(request: TrialRequest, name: str, board: Any, resources: Resources, storage: Path) -> None:
     """Train and test one configuration on one seed, on several workers together."""
-    checks = resources.machine is not None
-    fit(_run_rank, {"request": request, "board": board, "checks_node": checks}, resources, storage)
+    config = {"request": request, "name": name, "board": board, "checks_node": resources.machine is not None}
+    fit(_run_rank, config, resources, storage)
 
 
 def _run_rank(config: dict[str, Any]) -> None:
     run_on_ray(**config)
 
 
-def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> TrialReport:
-    """Do `run_one`, and post its beginning, each epoch and its failure on an `EpochBoard`.
+def run_on_ray(request: TrialRequest, name: str, board: Any, checks_node: bool = False) -> TrialReport:
+    """Do `run_one`, and post its beginning, each epoch and its failure on an `EpochBoard`, under its `name`.
 
     Where the first worker of a group records a failure, the others raise its error, and Ray Train starts the
     group anew as after a death. The new group finds the failure on the board and does not train again.
@@ -227,7 +244,7 @@ def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> 
     if checks_node:
         refuse_this_node(request)
     take_share_of_node(request.gpus)
-    name, ranks = name_of(request), group_ranks()
+    ranks = group_ranks()
     board.post.remote(name, STARTED)
     if ranks.world > 1:
         error: str | None = ranks.once(lambda: ray.get(board.error.remote(name)))
@@ -240,9 +257,14 @@ def run_on_ray(request: TrialRequest, board: Any, checks_node: bool = False) -> 
     return report
 
 
-def name_of(request: TrialRequest) -> str:
-    """Return what a run is called while it goes on."""
-    return f"trial {request.trial}, seed {request.experiment.seed}"
+def names_of(requests: Sequence[TrialRequest]) -> list[str]:
+    """Return what each run is called while it goes on; no two have the same name."""
+    several = len({request.study.name for request in requests}) > 1
+    return [
+        f"trial {request.trial}, seed {request.experiment.seed}"
+        + (f" of {shown_name(request.study.name)}" if several else "")
+        for request in requests
+    ]
 
 
 def _run_all(
@@ -252,44 +274,44 @@ def _run_all(
     here = resources.concurrency == 1 and resources.workers == 1 and resources.machine is None
     # A fault of a GPU ends the process that uses it, which must not be this one.
     here = here and not resources.gpus
+    waiting = deque(zip(requests, names_of(requests), strict=True))
     if not requests or here:
-        yield from _run_here(requests, tracker, show)
+        yield from _run_here(waiting, tracker, show)
         return
     show(STARTING_RAY)
-    with ray_session(resources, needs_of(requests[0])) as scratch:
+    by_study = {request.study.name: request for request in requests}
+    with ray_session(resources, *map(needs_of, by_study.values())) as scratch:
         board = ray.remote(num_cpus=0)(EpochBoard).remote()
         start = _starter(resources, scratch / "train", board)
-        waiting = deque(requests)
-        running: dict[Any, TrialRequest] = {}
+        running: dict[Any, tuple[TrialRequest, str]] = {}
         warn = WarnOnce()
         while waiting or running:
             # Start no more groups than fit: a group that gets only some of its workers would wait for ever.
             while waiting and len(running) < resources.concurrency:
-                request = waiting.popleft()
-                running[start(request)] = request
-                tracker.begin(name_of(request), request.experiment.epochs)
+                request, name = waiting.popleft()
+                running[start(request, name)] = request, name
+                tracker.begin(name, request.experiment.epochs)
             ended, _ = ray.wait(list(running), timeout=POLL)
             _take(board, tracker, warn)
             if not ended:
                 show()
                 continue
-            request = running.pop(ended[0])
+            request, name = running.pop(ended[0])
             if _gpu_was_full(ended[0]):
-                waiting.append(request_alone(request, gpus_of_ray()))
+                waiting.append((request_alone(request, gpus_of_ray()), name))
                 continue
-            tracker.end(name_of(request))
+            tracker.end(name)
             _check_end(ended[0], request, resources.machine is not None)
             yield
 
 
 def _run_here(
-    requests: Sequence[TrialRequest], tracker: RunsTracker, show: Callable[..., object]
+    named: Iterable[tuple[TrialRequest, str]], tracker: RunsTracker, show: Callable[..., object]
 ) -> Iterator[None]:
     threads = torch.get_num_threads()
     try:
         with warning_once():
-            for request in requests:
-                run = name_of(request)
+            for request, run in named:
                 tracker.begin(run, request.experiment.epochs)
                 tracker.start(run)
 
@@ -353,7 +375,7 @@ def _check_end(ended: Any, request: TrialRequest, on_cluster: bool = False) -> N
         end_from_outside(request, "failed", error=error_in_one_line(cause))
 
 
-def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[TrialRequest], Any]:
+def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[TrialRequest, str], Any]:
     """Return the function that starts a run on Ray: in one process, or in a group of workers."""
     if resources.workers == 1:
         # Each try has a process of its own, so a fault of the GPU ends with it.
@@ -362,6 +384,10 @@ def _starter(resources: Resources, storage: Path, board: Any) -> Callable[[Trial
         tries |= {"num_gpus": resources.gpus, "max_calls": 1} if resources.gpus else {}
         one: Any = ray.remote(num_cpus=resources.cpus, **tries)(run_on_ray)
         checks_node = resources.machine is not None
-        return lambda request: one.options(num_gpus=request.gpus).remote(request, board, checks_node)
+        return lambda request, name: one.options(num_gpus=request.gpus).remote(
+            request, name, board, checks_node
+        )
     group = ray.remote(num_cpus=0, max_retries=1)(run_group)
-    return lambda request: group.remote(request, board, replace(resources, gpus=request.gpus), storage)
+    return lambda request, name: group.remote(
+        request, name, board, replace(resources, gpus=request.gpus), storage
+    )

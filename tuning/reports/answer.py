@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from contrasweep.names import counted, with_capital
-from contrasweep.tuning.durations import in_words
+from contrasweep.tuning.durations import in_words as time_in_words
+from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.reports.cost import cost_of
-from contrasweep.tuning.reports.final import for_epochs, other_epochs, runs_of, selected_rows
+from contrasweep.tuning.reports.final import for_epochs, none_scored, other_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.commands import (
@@ -19,7 +20,7 @@ from contrasweep.tuning.results.commands import (
 from contrasweep.tuning.results.final_runs import UNTRAINED, main_score, scores_by_seed, summarise_runs
 from contrasweep.tuning.results.numbers import cell_text, interval_text, mean_and_std
 from contrasweep.tuning.results.study import StudyData, TrialResult
-from contrasweep.tuning.statistics import FEW_SEEDS, difference_interval, seed_by_seed, summarise
+from contrasweep.tuning.statistics import FEW_SEEDS, ROUNDING, difference_interval, seed_by_seed, summarise
 
 TITLE = "In short"
 Scores = Mapping[int, float]
@@ -56,7 +57,7 @@ def _tested(data: StudyData) -> Iterator[str]:
     rows = selected_rows(data)
     if not rows:
         if data.ranked:
-            yield "No final run yet: nothing was read from the test split."
+            yield _untested(data)
         return
     trial, score = rows[0]["trial"], main_score(list(summarise_runs(rows)[0].scores))
     by_encoder = scores_by_seed(rows)
@@ -75,6 +76,13 @@ def _tested(data: StudyData) -> Iterator[str]:
         yield f"The best of the search is trial {data.ranked[0].number} now; it has no final run."
 
 
+def _untested(data: StudyData) -> str:
+    if not data.final_rows:
+        return "No final run yet: nothing was read from the test split."
+    elsewhere = any(runs.rows for _, runs in data.other_finals)
+    return none_scored(data) + (" Those of other numbers of epochs are below." if elsewhere else "")
+
+
 def _validated(data: StudyData) -> Iterator[str]:
     """Say how the best trial of the search compares with its control and the defaults, and how surely."""
     if not data.ranked:
@@ -86,20 +94,25 @@ def _validated(data: StudyData) -> Iterator[str]:
         f"{cell_text(best.score)}"
     )
     own, untrained = data.by_seed(best, metric), data.untrained_by_seed(best, metric)
-    yield said + (f", {_beyond(own, untrained)} its encoder before training." if untrained else ".")
+    before = "its encoder before training"
+    yield said + (f", {_beyond(own, untrained, before)}." if untrained else ".")
     if control := data.record.experiment.encoder.control:
         yield control
     yield _against_defaults(data, best)
-    seeds = data.record.seeds
-    chance = (
-        "Each trial ran with one seed, which cannot tell how much of a difference is chance."
-        if seeds == 1
-        else f"Each trial ran with {seeds} seeds; the intervals are over these, seed by seed."
-    )
-    yield f"{chance} The best of many owes some of its score to luck: what counts are runs on fresh seeds."
+    luck = "The best of many owes some of its score to luck: what counts are runs on fresh seeds."
+    yield f"{_chance(data.record.seeds)} {luck}"
     yield data.candidates.ties_in_words
     if len(data.search.metrics) > 1:
         yield f"The study weighs {len(data.search.metrics)} metrics; this is the best by the first of them."
+
+
+def _chance(seeds: int) -> str:
+    """Say what the seeds of each trial tell of chance."""
+    if seeds == 1:
+        return "Each trial ran with one seed, which cannot tell how much of a difference is chance."
+    if seeds < FEW_SEEDS:
+        return f"Each trial ran with {seeds} seeds, too few for an interval of a difference."
+    return f"Each trial ran with {seeds} seeds; the intervals are over these, seed by seed."
 
 
 def _against_defaults(data: StudyData, best: TrialResult) -> str:
@@ -107,36 +120,33 @@ def _against_defaults(data: StudyData, best: TrialResult) -> str:
     if defaults is None:
         return "No trial ran the defaults."
     if defaults.number == best.number:
-        return "It ran the defaults: no other completed trial scored better."
+        keeping = f" that keeps {in_words(data.search.keep)}" if data.search.keep else ""
+        return f"It ran the defaults: no other completed trial{keeping} scored better."
     if defaults.score is None:
         return f"The defaults (trial {defaults.number}, {defaults.status}) have no final score."
+    have = f"The defaults (trial {defaults.number}) have {cell_text(defaults.score)}"
+    if defaults.number in data.candidates.breaking:
+        return f"{have}, but break a condition of the search ({in_words(data.search.keep)})."
     own, other = data.by_seed(best, data.metric), data.by_seed(defaults, data.metric)
-    return (
-        f"The defaults (trial {defaults.number}) have {cell_text(defaults.score)}; "
-        f"the best is {_beyond(own, other)} them."
-    )
+    return f"{have}; the best is {_beyond(own, other, 'them')}."
 
 
 def _spent(data: StudyData) -> str:
     cost = cost_of(data)
     trials = f"{len(data.trials):,} of {counted(data.planned, 'trial')}"
     epochs = f"{counted(cost.epochs, 'epoch')} of training"
-    clock = f"{in_words(cost.running)} by the clock without pauses"
-    return f"Spent: {trials}, {epochs}, {in_words(cost.trials)} in trials, {clock}."
+    clock = f"{time_in_words(cost.running)} by the clock without pauses"
+    return f"Spent: {trials}, {epochs}, {time_in_words(cost.trials)} in trials, {clock}."
 
 
 def _scores(data: StudyData) -> Table:
     """Return a table of the best trial, the defaults and the untrained encoder on both splits."""
-    best, defaults, metric = data.ranked[0], data.defaults, data.metric
-    same = defaults is not None and defaults.number == best.number
-    name = f"best: trial {best.number}{', the defaults' if same else ''}"
-    rows = [(name, _mean(data.by_seed(best, metric)))]
-    if defaults is not None and defaults.score is not None and not same:
-        rows.append((f"defaults: trial {defaults.number}", _mean(data.by_seed(defaults, metric))))
+    best, metric = data.ranked[0], data.metric
+    compared = _compared(data, best)
+    rows = [(name, _mean(data.by_seed(trial, metric))) for name, trial in compared.items()]
     rows.append(("untrained encoder", _mean(data.untrained_by_seed(best, metric))))
     title = "The best, and what it has to beat"
-    trials = [best.number] if defaults is None or len(rows) == 2 else [best.number, defaults.number]
-    tested = [_tested_scores(data, trial) for trial in trials]
+    tested = [_tested_scores(data, trial.number) for trial in compared.values()]
     if not any(tested):
         return Table(title, ("configuration", metric), rows)
     score = main_score(list(summarise_runs(selected_rows(data))[0].scores))
@@ -144,6 +154,18 @@ def _scores(data: StudyData) -> Table:
     cells = [*(_with_n(next(iter(found.values()), {})) for found in tested), _with_n(untrained)]
     whole = [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
     return Table(title, ("configuration", metric, f"test.{score}"), whole)
+
+
+def _compared(data: StudyData, best: TrialResult) -> dict[str, TrialResult]:
+    """Return the best trial, and the one of the defaults if it is another with a score, by what they are."""
+    defaults = data.defaults
+    if defaults is not None and defaults.number == best.number:
+        return {f"best: trial {best.number}, the defaults": best}
+    found = {f"best: trial {best.number}": best}
+    if defaults is not None and defaults.score is not None:
+        breaks = ", breaks --keep" if defaults.number in data.candidates.breaking else ""
+        found[f"defaults: trial {defaults.number}{breaks}"] = defaults
+    return found
 
 
 def _tested_scores(data: StudyData, trial: int) -> Mapping[str, Scores]:
@@ -174,18 +196,22 @@ def _over(scores: Scores) -> str:
     return f"{_mean(scores)} {'on one fresh seed' if n == 1 else f'over {n} fresh seeds'}"
 
 
-def _beyond(own: Scores, other: Scores) -> str:
+def _beyond(own: Scores, other: Scores, whose: str) -> str:
     """Return by how much one score is above or below another, with an interval where several seeds give one.
 
     Args:
         own, other: scores by seed.
+        whose: what has the `other` scores.
     """
     difference = seed_by_seed(own, other)
     if difference is None:
-        return "on other seeds than"
+        return f"on other seeds than {whose}"
     interval = difference_interval(difference) if difference.n >= FEW_SEEDS else None
     between = "" if interval is None else f" (95 % interval of the difference: {interval_text(interval)})"
-    return f"{cell_text(abs(difference.mean))} {'below' if difference.mean < 0 else 'above'}{between}"
+    if abs(difference.mean) <= ROUNDING:
+        return f"level with {whose}{between}"
+    side = "below" if difference.mean < 0 else "above"
+    return f"{cell_text(abs(difference.mean))} {side} {whose}{between}"
 
 
 def _added(score: str, own: Scores, untrained: Scores) -> str:

@@ -47,9 +47,9 @@ def _cautions(studies: Sequence[StudyData]) -> list[str]:
     datasets = {data.record.dataset for data in studies}
     if len(datasets) > 1:
         found.append(f"Several datasets ({', '.join(sorted(datasets))}): their scores do not compare.")
-    metrics = {data.metric for data in studies}
-    if len(metrics) > 1:
-        found.append(f"Several goals ({', '.join(sorted(metrics))}): each column has its own.")
+    goals = {_goal(data) for data in studies}
+    if len(goals) > 1:
+        found.append(f"Several goals ({'; '.join(sorted(goals))}): each row of the table has its own.")
     if len({data.search.keep for data in studies}) > 1:
         asked = "; ".join(f"{data.name}: {in_words(data.search.keep) or 'none'}" for data in studies)
         found.append(f"The searches have different conditions ({asked}), and their best trials keep them.")
@@ -85,7 +85,7 @@ def _table(studies: Sequence[StudyData]) -> Table:
                 "trials": f"{len(data.trials):,} of {data.planned:,}",
                 "epochs trained": cost.epochs,
                 "trial time": time_in_words(cost.trials),
-                "goal": f"{data.metric}{appended(data.search.keep)}",
+                "goal": f"{_goal(data)}{appended(data.search.keep)}",
                 "best, validation": None if best is None else best.score,
                 "untrained, validation": None if best is None else best.untrained,
                 "tested score": score or None,
@@ -93,7 +93,9 @@ def _table(studies: Sequence[StudyData]) -> Table:
                 "untrained, test": None if control is None else mean_and_std(control.scores.get(score)),
             }
         )
-    note = f"Final runs: {MEAN_AND_STD}."
+    several = any(len(data.search.metrics) > 1 for data in studies)
+    by_first = " Of several metrics, the validation scores are those of the first." if several else ""
+    note = f"Final runs: {MEAN_AND_STD}.{by_first}"
     return Table.of("Studies", rows, note)
 
 
@@ -129,9 +131,9 @@ def _draw_goal(members: Sequence[tuple[int, StudyData]], where: str) -> go.Figur
     )
 
 
+def _goal(data: StudyData) -> str:
+    return " and ".join(data.search.metrics)
+
+
 def _final_n(data: StudyData) -> int:
     return len(selected_rows(data))
-
-
-def _epochs(data: StudyData) -> int:
-    return data.record.experiment.epochs

@@ -52,7 +52,7 @@ def draw_progress(data: StudyData, drawn: Sequence[TrialResult]) -> go.Figure:
     """
     figure = go.Figure()
     for status, look in LOOKS.items():
-        metric = data.metric if status in ("completed", BREAKS) else data.rung_metric
+        metric = data.metric if status in ("completed", BREAKS) else data.cheap_metric
         scored = [(t.number, last_score(t), t.epoch) for t in drawn if _standing(data, t) == status]
         points = [point for point in scored if point[1] is not None]
         if points:
@@ -142,7 +142,7 @@ class Front:
     Attributes:
         metrics: what is weighed against each other; `results.best` says which are better when small.
         members: the trials on the front, the best by the first metric first.
-        others: the completed trials that another one beats.
+        others: the other trials that can be selected; each is beaten by one of the members.
         untrained: the scores of the untrained encoder; None unless all are known.
     """
 
@@ -156,14 +156,15 @@ def traded_metrics(data: StudyData) -> tuple[str, ...]:
     """Return the metrics whose Pareto front a report shows; empty if there is nothing to weigh.
 
     They are the metrics that the study selects by. A study of a single metric still has a trade where the
-    colour error was recorded: between it and an accuracy (the one that is maximised, or else the balanced one
-    where there is one). A large colour error means that the encoder has kept little of the colour.
+    colour error was recorded: between it and the metric, or an accuracy where the metric is the colour error
+    itself (the balanced one where there is one). A large colour error means that the encoder has kept little
+    of the colour.
     """
     if len(data.search.metrics) > 1:
         return data.search.metrics
     recorded = data.record.columns.metrics
-    accuracies = [name for name in (data.metric, *ACCURACIES) if name in recorded and name != COLOUR]
-    return (accuracies[0], COLOUR) if accuracies and COLOUR in recorded else ()
+    others = [name for name in (data.metric, *ACCURACIES) if name in recorded and name != COLOUR]
+    return (others[0], COLOUR) if others and COLOUR in recorded else ()
 
 
 def front_of(data: StudyData) -> Front | None:
@@ -191,12 +192,17 @@ def _merits(metrics: Sequence[str], scores: Sequence[float]) -> list[float]:
     return [merit(metric, score) for metric, score in zip(metrics, scores, strict=True)]
 
 
-def draw_front(front: Front) -> list[go.Figure]:
-    """Draw the completed trials in the plane of each pair of the metrics; those on the front stand out."""
-    return [_draw_plane(front, *pair) for pair in itertools.combinations(range(len(front.metrics)), 2)]
+def draw_front(front: Front, drawn: Sequence[Point]) -> list[go.Figure]:
+    """Draw the trials in the plane of each pair of the metrics; those on the front stand out.
+
+    Args:
+        front: the front, all of which is drawn.
+        drawn: those of the other trials that are drawn.
+    """
+    return [_draw_plane(front, drawn, *pair) for pair in itertools.combinations(range(len(front.metrics)), 2)]
 
 
-def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
+def _draw_plane(front: Front, drawn: Sequence[Point], across: int, up: int) -> go.Figure:
     figure = go.Figure()
     two = len(front.metrics) == 2
 
@@ -206,9 +212,10 @@ def _draw_plane(front: Front, across: int, up: int) -> go.Figure:
         numbers = [point.trial for point in points]
         figure.add_scatter(x=x, y=y, customdata=numbers, hovertemplate=hover, **look)
 
-    add(front.others, "", name="not on the front", mode="markers", marker={"color": GREY, "size": 7})
-    # The front of two metrics is a staircase; the projection of a front of more is a cloud.
-    stairs = {"mode": "lines+markers", "line": {"color": BLUE, "width": 1.5, "shape": "vh"}}
+    add(drawn, "", name="not on the front", mode="markers", marker={"color": GREY, "size": 7})
+    # The front of two metrics is a staircase; the projection of a front of more is a cloud. From the best by
+    # the first metric on, a step goes across first: its corner is beaten by the trial that it leaves.
+    stairs = {"mode": "lines+markers", "line": {"color": BLUE, "width": 1.5, "shape": "hv"}}
     look: dict[str, Any] = {"marker": {"color": BLUE, "size": 9, "symbol": "diamond"}}
     look |= stairs if two else {"mode": "markers"}
     add(front.members, "on the front", name="Pareto front", **look)
@@ -239,7 +246,8 @@ def better_in_words(metrics: Sequence[str], every: str) -> str:
     if not small:
         return f"larger is better in {every}"
     smaller = f"smaller is better in {' and '.join(small)}"
-    return smaller + (", larger in the others" if len(small) < len(metrics) else "")
+    rest = len(metrics) - len(small)
+    return smaller + (f", larger in the other{'s' if rest > 1 else ''}" if rest else "")
 
 
 def _marker(look: Look, size: Any) -> dict[str, Any]:

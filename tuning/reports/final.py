@@ -1,5 +1,6 @@
 """The section on final runs: test scores on fresh seeds, beside those of the untrained encoders."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from contrasweep.names import counted, with_capital
+from contrasweep.tuning.experiment.statuses import counts_in_words
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.style import COLOURS, GREY
 from contrasweep.tuning.results.best import beats, not_beaten_in_words
@@ -34,14 +36,14 @@ from contrasweep.tuning.store import StudyRecord, final_name
 
 
 def selected_runs(data: StudyData) -> tuple[FinalSummary | None, FinalSummary | None]:
-    """Return the summaries of `selected_rows` and of their untrained encoders; None if no run completed."""
+    """Return the summaries of `selected_rows` and of their untrained encoders; None if there are no rows."""
     summaries = summarise_runs(selected_rows(data))
     final = next((one for one in summaries if one.encoder != UNTRAINED), None)
     return final, next((one for one in summaries if one.encoder == UNTRAINED), None)
 
 
 def selected_rows(data: StudyData) -> list[Mapping[str, Any]]:
-    """Return the completed final runs of the best trial of the search that has any.
+    """Return the completed final runs with a score, of the best trial of the search that has any.
 
     Other trials may have some too: the defaults, those of `--top`, or because the search was extended later.
     """
@@ -50,7 +52,7 @@ def selected_rows(data: StudyData) -> list[Mapping[str, Any]]:
 
 
 def runs_of(data: StudyData, trial: int) -> list[Mapping[str, Any]]:
-    """Return the completed final runs of a trial."""
+    """Return the completed final runs of a trial that have a score."""
     return [row for row in _completed(data) if row["trial"] == trial]
 
 
@@ -61,12 +63,16 @@ def final_section(data: StudyData) -> Section | None:
     rows, title = _completed(data), "Final runs"
     others = [table for record, runs in data.other_finals for table in _others(record, runs, data)]
     if not rows:
-        none = f"None of {counted(len(data.final_rows), 'final run')} has completed."
-        return Section(title, none, tables=others)
+        return Section(title, none_scored(data), tables=others)
     table = _means(rows, data, f"Test split: {MEAN_AND_STD}")
     score = main_score(score_names(summarise_runs(rows)))
     tables = [table, *differences_of(rows, score), *others]
     return Section(title, _said(data, rows, score), [_draw(rows, score)], tables)
+
+
+def none_scored(data: StudyData) -> str:
+    """Say that none of the final runs has completed with a score."""
+    return f"None of {counted(len(data.final_rows), 'final run')} has completed with a test score."
 
 
 def _means(rows: Sequence[Mapping[str, Any]], data: StudyData, title: str) -> Table:
@@ -97,13 +103,15 @@ def other_epochs(data: StudyData, final: StudyRecord | None) -> int | None:
 
 
 def _completed(data: StudyData) -> list[Mapping[str, Any]]:
-    """Return the completed final runs, those of the best trial of the search first."""
+    """Return the completed final runs with a score, those of the best trial of the search first."""
     return _best_first([row for row in data.final_rows if row["status"] == "completed"], data)
 
 
 def _best_first(rows: Sequence[Mapping[str, Any]], data: StudyData) -> list[Mapping[str, Any]]:
+    """Return those of the runs that have a score, the runs of the best trial of the search first."""
     places = {one.number: place for place, one in enumerate(data.ranked)}
-    return sorted(rows, key=lambda row: places.get(row["trial"], len(places)))
+    scored = [row for row in rows if any(one.encoder != UNTRAINED for one in summarise_runs([row]))]
+    return sorted(scored, key=lambda row: places.get(row["trial"], len(places)))
 
 
 def differences_of(rows: Sequence[Mapping[str, Any]], score: str) -> list[Table]:
@@ -134,15 +142,21 @@ def _role(trial: int, data: StudyData) -> str:
 
 def _said(data: StudyData, rows: Sequence[Mapping[str, Any]], score: str) -> str:
     seeds = sorted({row["seed"] for row in rows})
-    failed = sum(row["status"] == "failed" for row in data.final_rows)
     roles = ", ".join(_role(trial, data) for trial in dict.fromkeys(row["trial"] for row in rows))
     said = (
         f"{roles[0].upper()}{roles[1:]} on fresh seeds ({', '.join(map(str, seeds))}), trained on all "
         f"training data{for_epochs(data)}; the test split is read once a run."
     )
-    if failed:
-        said += f" {counted(failed, 'run')} failed and {'is' if failed == 1 else 'are'} not counted."
-    return said + _beside_untrained(rows, score)
+    return said + _not_counted(rows, data) + _beside_untrained(rows, score)
+
+
+def _not_counted(rows: Sequence[Mapping[str, Any]], data: StudyData) -> str:
+    """Say how many final runs are not among the `rows` with a score, and why."""
+    counts = Counter(row["status"] for row in data.final_rows)
+    scoreless = counts["completed"] - len(rows)
+    others = {status: count for status, count in counts.items() if status != "completed"}
+    told = [f"{scoreless:,} completed without a score" if scoreless else "", counts_in_words(others)]
+    return f" Not counted: {', '.join(filter(None, told))}." if any(told) else ""
 
 
 def _beside_untrained(rows: Sequence[Mapping[str, Any]], score: str) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from contrasweep.tuning.reports.style import GREY
+from contrasweep.tuning.reports.style import COLOURS, GREY
 
-PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A7F00")
-"""Okabe and Ito's colours for up to seven values, the yellow darkened for white pages."""
+PALETTE: Final = (*COLOURS[:-1], "#8A7F00")
+"""The colours of figures for up to seven values, the yellow darkened for white pages."""
 
 STEPS: Final = 1_000
 """Places along each side of a map: more than a screen has pixels."""

@@ -24,7 +24,7 @@ WHOLE: Final[dict[str, Any]] = {"linewidth": 1.6}
 """How the curve of a completed trial looks."""
 
 CUT: Final[dict[str, Any]] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "markevery": [-1]}
-"""How the curve of a trial looks that was stopped, or failed."""
+"""How the curve of a trial looks that has not completed: it was stopped or failed, or it still runs."""
 
 ON_WHITE: Final = COLOURS[:-1]
 """The colours without yellow, which is hard to see on white."""
@@ -120,7 +120,7 @@ def _draw_curves(axes: "Axes", data: StudyData) -> None:
     for category, colour in colours.items():
         axes.plot([], [], color=colour, label=category, **WHOLE)
     if choice is not None and any(trial.status != "completed" for trial in data.trials):
-        axes.plot([], [], color="grey", label="ended early", **CUT)
+        axes.plot([], [], color="grey", label="not completed", **CUT)
 
 
 def _has_colours(parameter: Choice | Range) -> bool:

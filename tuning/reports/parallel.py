@@ -8,18 +8,20 @@ would be hard to follow.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from contrasweep.names import counted
 from contrasweep.search_spaces import Choice, Range
 from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
 from contrasweep.tuning.results.best import merit
-from contrasweep.tuning.results.numbers import cell_text, number_text
+from contrasweep.tuning.results.numbers import cell_text, interval_text, number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
 
 BLUE, ORANGE, _, _, SKY, _, _ = COLOURS
@@ -73,27 +75,37 @@ class Parallel:
     left_out: Sequence[str]
 
 
-def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | None:
-    """Draw the searched values of trials with a score, best trials last; None if there are too few."""
-    scored = [(trial.last, trial) for trial in drawn if trial.last is not None]
+def draw_parallel(
+    data: StudyData, trials: Sequence[TrialResult], drawn: Collection[int] | None = None
+) -> Parallel | None:
+    """Draw the searched values of trials with a score, best trials last; None if there are too few.
+
+    Args:
+        data: their study.
+        trials: the trials, all of which decide which parameters have a row, and what is a fifth.
+        drawn: the numbers of those that have a line; None for all.
+    """
+    scored = [(trial.last, trial) for trial in trials if trial.last is not None]
     searched = data.space.searched
     if len(scored) < FEWEST or not searched:
         return None
-    scored.sort(key=lambda pair: (merit(data.rung_metric, pair[0]), -pair[1].number))
+    scored.sort(key=lambda pair: (merit(data.cheap_metric, pair[0]), -pair[1].number))
     scores, trials = zip(*scored, strict=True)
     every = [_row(parameter, trials) for parameter in searched]
     shown = sorted(every, key=lambda row: -row.tells)[:MOST_ROWS]
     # In the order of the space: a parent stands above the parameters that depend on it.
-    rows = [row for row in every if row in shown] + [_score_row(data.rung_metric, scores)]
+    rows = [row for row in every if row in shown] + [_score_row(data.cheap_metric, scores)]
     heights = _heights(rows)
     figure = go.Figure()
-    few = len(trials) <= MANY
+    lines = [place for place, trial in enumerate(trials) if drawn is None or trial.number in drawn]
+    few = len(lines) <= MANY
     for number, band in enumerate(np.array_split(np.arange(len(trials)), BANDS)):
         line = {"color": BAND_COLOURS[number], "width": BAND_WIDTHS[number]}
         # With many lines, those of worse trials are paler.
         opacity = 0.85 if few else 0.15 + 0.7 * number / (BANDS - 1)
-        name = f"{BAND_NAMES[number]}: {scores[band[0]]:.3g} to {scores[band[-1]]:.3g}"
-        _draw_band(figure, rows, heights, trials, band, line=line, opacity=opacity, name=name)
+        name = f"{BAND_NAMES[number]}: {interval_text((scores[band[0]], scores[band[-1]]))}"
+        shown_lines = np.intersect1d(band, lines)
+        _draw_band(figure, rows, heights, trials, shown_lines, line=line, opacity=opacity, name=name)
     _draw_words(figure, rows, heights)
     figure.update_layout(
         title="Searched values, by score",
@@ -111,9 +123,10 @@ def draw_parallel(data: StudyData, drawn: Sequence[TrialResult]) -> Parallel | N
         margin={"l": 12, "r": 8},
         legend={"traceorder": "reversed"},
         meta={
-            "alt": f"The values of {len(rows) - 1} searched parameters in {len(trials)} trials, coloured by "
-            f"{data.rung_metric} from {number_text(scores[0])} to {number_text(scores[-1])}; "
-            "best trials are also in a table."
+            "alt": f"The values of {counted(len(rows) - 1, 'searched parameter')} in "
+            f"{counted(len(trials), 'trial')}, coloured by "
+            f"{data.cheap_metric} from {number_text(scores[0])} to {number_text(scores[-1])}"
+            + ("; the best ones are also in a table." if data.ranked else ".")
         },
     )
     left_out = [one.name for one, row in zip(searched, every, strict=True) if row not in shown]
@@ -247,6 +260,7 @@ def _draw_words(figure: go.Figure, rows: Sequence[Row], heights: Sequence[float]
             elif place - half < ENDS[0]:
                 at = {"x": ENDS[0], "xanchor": "left"}
             look = {"showarrow": False, "yshift": -12 - LINE * line, "font": {"size": 11}}
-            figure.add_annotation(y=y, text=text, **at, **look)
+            # Plotly reads text as HTML: a value `<b>` would be a letter style.
+            figure.add_annotation(y=y, text=escape(text, quote=False), **at, **look)
     if any(UNUSED_AT in row.places for row in rows):
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})

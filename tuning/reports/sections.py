@@ -68,23 +68,32 @@ def state_line(data: StudyData) -> str:
     state = {"ended": "The sweep has ended", "running": "The sweep is running"}.get(
         data.state, "The sweep was interrupted; --resume goes on"
     )
-    return f"{state}: {over:,} of {counted(data.planned, 'trial')} are over ({endings or 'none has begun'})."
+    of_all = f"of {counted(data.planned, 'trial')} {'is' if data.planned == 1 else 'are'}"
+    return f"{state}: {over:,} {of_all} over ({endings or 'none has begun'})."
 
 
 def _progress(data: StudyData) -> Section:
     drawn = sampled(data, data.trials, MAX_MARKS)
-    best = (
-        f"The line is the {best_name(data.metric)}: the {_rule(data)}. The dashed line "
-        f"is the untrained encoder. {data.rung_metric} is read on the validation split after every epoch, "
-        "and decides which trials are stopped early; of these it is the last score."
-    )
+    figures = [draw_progress(data, drawn.trials)] if data.curves else []
     scoreless = sum(last_score(trial) is None for trial in data.trials)
     without = f"Without a score and a mark: {counted(scoreless, 'trial')}." if scoreless else ""
-    figures = [draw_progress(data, drawn.trials)] if data.curves else []
+    lines = _lines_of_progress(data) if figures else ""
     collapsed = collapsed_trials(data.candidates.outcomes)
-    return Section(
-        "Progress", _text(state_line(data), best if figures else "", without, drawn.said, collapsed), figures
+    return Section("Progress", _text(state_line(data), lines, without, drawn.said, collapsed), figures)
+
+
+def _lines_of_progress(data: StudyData) -> str:
+    """Say what the lines and the marks of the figure are; it need not have each line."""
+    best = f"The line is the {best_name(data.metric)}: the {_rule(data)}." if data.ranked else ""
+    known = data.untrained_score(data.metric) is not None
+    untrained = "The dashed line is the untrained encoder." if known else ""
+    cheap = (
+        f"{data.cheap_metric} is read on the validation split after every epoch; of trials that did not "
+        "complete, the mark is its last value."
     )
+    stops = data.search.scheduler != "none"
+    stopped_by = f"{data.rung_metric} decides which trials are stopped early." if stops else ""
+    return " ".join(filter(None, [best, untrained, cheap, stopped_by]))
 
 
 def _best(data: StudyData) -> Section:
@@ -92,7 +101,7 @@ def _best(data: StudyData) -> Section:
     rule = f"Selected: {_rule(data)}, on the validation split."
     if not data.ranked:
         return Section(title, _text(rule, f"{data.candidates.no_best}, so there is no best one."))
-    return Section(title, _text(rule, _verdict(data)), tables=[_best_table(data)])
+    return Section(title, _text(rule, data.order_in_words, _verdict(data)), tables=[_best_table(data)])
 
 
 def _rule(data: StudyData) -> str:
@@ -112,8 +121,7 @@ def _verdict(data: StudyData) -> str:
         said += f". {with_capital(not_beaten_in_words())} ({cell_text(best.untrained)})."
     if n < FEW:
         said += f" Too few to tell how good the search could get: {counted(n, 'trial')} completed."
-    seeds = max(len(trial.seeds) for trial in data.trials)
-    if seeds == 1:
+    if data.record.seeds == 1:
         said += " Each trial ran with one seed: neighbours in this table may owe their order to it."
     return (
         said + " The best of many validation scores is optimistic; final runs on fresh seeds say what holds."
@@ -162,13 +170,14 @@ def _parallel(data: StudyData) -> Section | None:
     title = "Searched parameters"
     if not data.space.searched:
         return None
-    drawn = sampled(data, [trial for trial in data.trials if trial.last is not None], MAX_LINES)
-    found = draw_parallel(data, drawn.trials)
+    scored = [trial for trial in data.trials if trial.last is not None]
+    drawn = sampled(data, scored, MAX_LINES)
+    found = draw_parallel(data, scored, {trial.number for trial in drawn.trials})
     if found is None:
         return Section(title, f"Too few to tell: fewer than {FEWEST} trials have a score.")
     how = (
         "Each line is a trial, from one parameter's value to the next, down to its score. A click on a fifth "
-        "in the legend hides it. Trials that were stopped early have the score they had then."
+        "in the legend hides it. A trial that did not complete has its last score."
     )
     surely = sensitivity_command(data.name, data.results)
     left_out = (
@@ -202,8 +211,13 @@ def _pareto(data: StudyData) -> Section | None:
     listed = [by_number[point.trial] for point in front.members[:MAX_ROWS]]
     cells = [point.scores for point in front.members[:MAX_ROWS]]
     table = _trial_table("On the front", data, listed, front.metrics, cells, note)
-    shown = replace(front, others=front.others[:: max(1, -(-len(front.others) // MAX_FRONT))])
-    return Section("Pareto front", _text(how, colour, few), draw_front(shown), [table])
+    others = front.others[:: max(1, -(-len(front.others) // MAX_FRONT))]
+    said = (
+        f"Drawn: the front, and {len(others):,} of the {len(front.others):,} other trials."
+        if len(others) < len(front.others)
+        else ""
+    )
+    return Section("Pareto front", _text(how, colour, few, said), draw_front(front, others), [table])
 
 
 def _failed(data: StudyData) -> Section:
@@ -268,7 +282,7 @@ def _study_lines(data: StudyData) -> list[str]:
     lines = [
         f"n = {counted(len(data.trials), 'trial')}, search seeds {_list(seeds)}"
         + (f"; final runs: n = {len(final)}, seeds {_list(sorted(set(final)))}" if final else ""),
-        f"Selection: {data.metric}, by {data.rung_metric} after every epoch; "
+        f"Selection: {' and '.join(data.search.metrics)}, by {data.rung_metric} after every epoch; "
         + ", ".join(f"{name} {value}" for name, value in rules.items()),
         f"Hardware: {hardware_of(data.rows) or record.host}",
         f"Versions: {versions}; revision {record.git_revision or 'unknown'}; store {record.schema_version}",

@@ -77,7 +77,11 @@ class Candidates:
     @property
     def no_best(self) -> str:
         """Why there is none to select, as a sentence without its full stop."""
-        return with_capital(self.none_keeps) if self.completed else "No trial has completed yet"
+        if self.completed:
+            return with_capital(self.none_keeps)
+        if any(one.status == "completed" for one in self.outcomes):
+            return f"No completed trial has a number for {' and '.join(self._metrics)}"
+        return "No trial has completed yet"
 
     @property
     def none_keeps(self) -> str:

@@ -18,6 +18,7 @@ from contrasweep.tuning.durations import Span
 from contrasweep.tuning.errors import InputError, one_line
 from contrasweep.tuning.experiment.conditions import in_words
 from contrasweep.tuning.experiment.statuses import Status, StudyState, counts_in_words
+from contrasweep.tuning.methods.metrics import cheap_form
 from contrasweep.tuning.results.best import beats, best_name, merit, not_beaten_in_words
 from contrasweep.tuning.results.candidates import Candidates, candidates_of
 from contrasweep.tuning.results.columns import score_columns, texts
@@ -60,7 +61,7 @@ class TrialResult:
 
     `score` is the study's metric once the trial completed, `std` its sample standard deviation over the
     seeds; `last` is its cheap form after the last epoch, `untrained` the metric of the encoder before
-    training. A score that is unknown or not a number is None.
+    training. A score that is unknown or not a number is None; the scheduler may compare another metric.
     """
 
     number: int
@@ -148,11 +149,7 @@ class StudyData:
             if best.score is not None and not beats(self.metric, best.score, best.untrained):
                 yield f"{with_capital(not_beaten_in_words('the best trial'))}."
             yield self.candidates.ties_in_words
-        if len(self.search.metrics) > 1:
-            yield (
-                f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come "
-                "first, then the others, both by the first metric."
-            )
+        yield self.order_in_words
         error = common_error([one.error for one in self.trials])
         yield "" if error is None else f"Failed: {error}."
         yield resume_hint(self.record.method, self.name, self.results, self.state)
@@ -176,8 +173,13 @@ class StudyData:
 
     @property
     def rung_metric(self) -> str:
-        """Its cheap form, known after every epoch."""
+        """The metric that the scheduler compares, known after every epoch; usually `cheap_metric`."""
         return self.record.rung_metric
+
+    @property
+    def cheap_metric(self) -> str:
+        """The cheap form of the study's metric, known after every epoch."""
+        return cheap_form(self.metric, self.record.columns.metrics)
 
     @property
     def search(self) -> SearchRecord:
@@ -224,6 +226,16 @@ class StudyData:
         return f"{len(self.ranked):,} completed{self._kept}"
 
     @property
+    def order_in_words(self) -> str:
+        """How the trials of a study of several metrics are ordered; empty for one metric."""
+        if len(self.search.metrics) == 1:
+            return ""
+        return (
+            f"The study weighs {len(self.search.metrics)} metrics: trials on the Pareto front come first, "
+            "then the others, both by the first metric."
+        )
+
+    @property
     def _kept(self) -> str:
         return f" that keep {in_words(self.search.keep)}" if self.search.keep else ""
 
@@ -255,8 +267,14 @@ class StudyData:
 
     @cached_property
     def curves(self) -> Mapping[int, Curve]:
-        """The learning curve by the cheap metric of each trial that has an epoch, by its number."""
+        """The learning curve by `rung_metric` of each trial that has an epoch, by its number."""
         return epoch_means(self.epochs, self.record, self.rung_metric)
+
+    @cached_property
+    def _cheap_curves(self) -> Mapping[int, Curve]:
+        if self.cheap_metric == self.rung_metric:
+            return self.curves
+        return epoch_means(self.epochs, self.record, self.cheap_metric)
 
     @cached_property
     def spans(self) -> Mapping[Key, Span]:
@@ -265,7 +283,7 @@ class StudyData:
 
     @cached_property
     def untrained(self) -> float | None:
-        """The untrained encoder's score by the cheap metric: the mean over the trials."""
+        """The untrained encoder's score by `rung_metric`: the mean over the trials."""
         return self.untrained_score(self.rung_metric)
 
     def untrained_score(self, metric: str) -> float | None:
@@ -277,7 +295,7 @@ class StudyData:
         return untrained_scores(self.epochs, self.record, self.metric)
 
     def _trial(self, one: TrialOutcome) -> TrialResult:
-        curve = self.curves.get(one.trial)
+        curve = self._cheap_curves.get(one.trial)
         score = one.metrics.get(self.metric) if one.status == "completed" else None
         return TrialResult(
             number=one.trial,

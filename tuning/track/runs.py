@@ -125,7 +125,6 @@ def _key(record: StudyRecord) -> str:
 
 
 def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -> TrackedRun:
-    search = record.search
     ends = [row["finished"] for row in rows if row["finished"] is not None]
     ended = state == "ended"
     params: dict[str, Scalar] = {
@@ -133,7 +132,7 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
         for name, value in flat_settings(record.experiment.model_dump(mode="json")).items()
         if value is not None
     }
-    params |= {"method": record.method, "dataset": record.dataset, "metric": record.metric}
+    params |= {"method": record.method, "dataset": record.dataset, "metric": record.search.metric}
     if not record.is_final:
         searched = record.require_search()
         params |= {"sampler": searched.sampler, "scheduler": searched.scheduler}
@@ -152,7 +151,6 @@ def _study(record: StudyRecord, state: str, rows: Sequence[Mapping[str, Any]]) -
         tags={
             "command": record.command,
             "host": record.host,
-            "metric": search.metric,
             "runs": str(len(rows)),
             **planned,
             **versions,
