@@ -12,7 +12,7 @@ from contrasweep.tuning.ray import sweep as sweep_module
 from contrasweep.tuning.ray.nodes import Needs
 from contrasweep.tuning.ray.sweep import create_study, resume_sweep, run_sweep
 from contrasweep.tuning.ray.sweep_group import sweep_group
-from contrasweep.tuning.store import StudyBusy, study_names
+from contrasweep.tuning.store import StoreError, StudyBusy, study_names
 from tests.studies import STUDY, small_plan
 
 Refuse = Callable[[Exception, str], None]
@@ -54,6 +54,16 @@ def test_no_study_of_a_refused_group_stays(tmp_path: Path, refuse: Refuse) -> No
     with pytest.raises(InputError, match="not every node"):
         sweep_group(plans)
     assert files(tmp_path) == []
+
+
+def test_a_group_is_refused_as_a_whole_for_what_is_left_of_one_study(tmp_path: Path) -> None:
+    plans = [replace(small_plan(tmp_path), name=name) for name in ("one", "two")]
+    left = tmp_path / "epochs" / "study=two" / "x.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"")
+    with pytest.raises(StoreError, match="files of a study named 'two' without its record"):
+        sweep_group(plans)
+    assert files(tmp_path) == ["epochs/study=two/x.parquet"]
 
 
 def test_a_study_with_a_row_stays(tmp_path: Path, refuse: Refuse) -> None:
