@@ -243,6 +243,11 @@ def test_ablations(run: Run, tmp_path: Path, best: dict[str, object]) -> None:
     says(run("run", "best.yaml", "--ablate", "lam=0.1 lam=1"), "--ablate lam is given twice")
     says(run("run", "best.yaml", "--ablate", "lam=1", "--ablate", "lam=1"), "--ablate lam=1 is given twice")
     says(run("run", "best.yaml", "--ablate", "lma=1"), "'lma'", "'lam'")
+    says(run("run", "best.yaml", "--label", "one", "--label", "one"), "each label once")
+    says(run("run", "best.yaml", "--label", "untrained net"), "'untrained net'", "begin with untrained")
+    says(run("run", "best.yaml", "--label", " "), "a name that is not empty")
+    both = ("--ablate", "lam=1", "--label", "one")
+    says(run("run", "best.yaml", *both), "--label is given 1 time; give one for each of: trial 3 of")
     assert not Path("results").exists()
 
 

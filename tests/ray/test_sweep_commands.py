@@ -174,6 +174,12 @@ def test_the_rows_of_an_ablation_share_their_seeds(run: Run) -> None:
     assert [(row["trial"], row["seed"]) for row in without] == [(row["trial"], row["seed"]) for row in full]
     assert [row["hp.temperature"] for row in without] == [0.123]
     assert len(done["differences"]) == 2
+    labels = ["--label", "full", "--label", "temperature 0.123", "-o", "runs.csv"]
+    named = run("run", "small", *options, *labels)
+    assert [row["encoder"] for row in named["rows"]] == ["full", "temperature 0.123", "untrained"]
+    assert named["rows"][1]["scores"] == done["rows"][1]["scores"]
+    lines = Path("runs.csv").read_text().splitlines()[1:]
+    assert {line.split(",")[0] for line in lines} == {"full", "temperature 0.123", "untrained"}
     again = CliRunner().invoke(app, ["run", "small", *options])
     assert "Nothing was left to train: the store held all 2 runs." in again.stderr
 

@@ -31,7 +31,7 @@ from contrasweep.tuning.cli.options import (
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
 from contrasweep.tuning.cli.studies import remark_on_fewer
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, refuse_repeats
 from contrasweep.tuning.files import check_file
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import FINAL_SEEDS, RESULTS, show_command
@@ -74,6 +74,13 @@ def run(
             metavar="PATH=VALUE",
             help="Also run the first configuration with this other setting, such as kernel=cosine; give the "
             "option again for another row, and several settings in one text for one row.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What tables call a configuration; once for each, in the order of the table, --ablate last.",
         ),
     ] = None,
     output: Annotated[
@@ -134,6 +141,7 @@ def run(
 
         check_file(output, "-o", ENDINGS)
     rows = _rows(ablate or ())
+    _check_labels(label or ())
     for source in sources:
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
@@ -145,7 +153,9 @@ def run(
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
     ]
     configs = [*given, *(ablated(given[0], changes) for changes in rows)]
-    studies = [*by_study(configs)]
+    grouped = by_study(configs)
+    studies = [*grouped]
+    labels = _labels([one for own in grouped.values() for one in own], label or ())
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))
     gpus = asked.gpus_each()
     planned = [with_epochs(config, epochs) for config in configs]
@@ -165,6 +175,9 @@ def run(
     with progress_line() as line:
         done = run_plans(plans, resources, line.progress)
     every = done[0].beside(*done[1:])
+    if labels:
+        final = {study: plan.record.name for study, plan in zip(studies, plans, strict=True)}
+        every = every.labelled({(final[study], trial): name for (study, trial), name in labels.items()})
     _report(done, every, results, json)
     if output is not None:
         from contrasweep.tuning.tables.final_table import write_final_table
@@ -187,6 +200,27 @@ def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
         if row in rows[:place]:
             raise InputError(f"--ablate {ablate[place]} is given twice")
     return rows
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    """Raise InputError if labels cannot stand beside each other and the untrained encoders in a table."""
+    from contrasweep.tuning.results.final_runs import UNTRAINED
+
+    if labels:
+        refuse_repeats("label", labels)
+    for label in labels:
+        if not label.strip() or label.startswith(UNTRAINED):
+            raise InputError(
+                f"--label {label!r}: allowed is a name that is not empty and does not begin with {UNTRAINED}"
+            )
+
+
+def _labels(configs: "Sequence[Selected]", labels: Sequence[str]) -> dict[tuple[str, int], str]:
+    """Return the labels by study and trial, none without labels; there must be one for each configuration."""
+    if labels and len(labels) != len(configs):
+        told = ", ".join(f"trial {one.trial} of {one.study}" for one in configs)
+        raise InputError(f"--label is given {counted(len(labels), 'time')}; give one for each of: {told}")
+    return {(one.study, one.trial): label for one, label in zip(configs, labels, strict=False)}
 
 
 def _say_budgets(studies: list[str], results: str) -> None:

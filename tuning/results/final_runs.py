@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from contrasweep.notebook_tables import html_table
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 UNTRAINED = "untrained"
 _UNTRAINED = f"{UNTRAINED}_"
+_LABEL = "label"
 _TESTED = f"{METRIC}test."
 _UNTRAINED_METRICS = f"{_TESTED}{_UNTRAINED}"
 SAME = 1e-6
@@ -85,6 +86,11 @@ class FinalRuns:
             sum(one.failed for one in every),
             sum(one.held for one in every),
         )
+
+    def labelled(self, labels: Mapping[tuple[str, int], str]) -> "FinalRuns":
+        """Return these runs with other names of configurations, by the study of the runs and the trial."""
+        rows = [{**row, _LABEL: labels.get((row["study"], row["trial"]))} for row in self.rows]
+        return replace(self, rows=rows)
 
     @property
     def title(self) -> str:
@@ -248,7 +254,8 @@ def _by_configuration(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     found: dict[str, list[_Row]] = {}
     for row in rows:
         of_study = f" of {shown_name(str(row['study']))}" if len(studies) > 1 else ""
-        found.setdefault(f"{row['method']}, trial {row['trial']}{of_study}", []).append(row)
+        name = row.get(_LABEL) or f"{row['method']}, trial {row['trial']}{of_study}"
+        found.setdefault(name, []).append(row)
     return found
 
 
