@@ -1,6 +1,6 @@
 """Copy studies from one results folder into another: all that belongs to them, their records last."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +30,10 @@ def with_final_runs(source: Location, studies: Sequence[str] = ()) -> list[str]:
     Raises:
         StoreError: there is no such study, its record is damaged, or the folder has no study.
     """
-    asked = studies or study_names(source)
-    if not asked:
+    given = [one for study in studies for one in (study, *final_studies_of(source, study))]
+    found = dict.fromkeys(given or study_names(source))
+    if not found:
         raise StoreError(f"There are no studies in {source.uri}.")
-    found = dict.fromkeys(one for study in asked for one in (study, *final_studies_of(source, study)))
     for study in found:
         load_study(source, study)
     return [*found]
@@ -54,8 +54,8 @@ def copy_studies(source: Location, target: Location, studies: Sequence[str]) -> 
     beats = {study: _last_beat(source, study) for study in studies}
     for study in studies:
         files = [info for place in folders_of(study) for info in _files(source, place)]
-        _refuse_other_rows(target, study, {source.within(info) for info in files})
         there = {target.within(one): one for place in folders_of(study) for one in _files(target, place)}
+        _refuse_other_rows(target, study, there.keys() - {source.within(info) for info in files})
         try:
             for info in files:
                 path = source.within(info)
@@ -91,14 +91,13 @@ def _files(location: Location, place: str) -> list[fs.FileInfo]:
     return [one for one in location.files(place, below=True) if finished_name(one.base_name) is None]
 
 
-def _refuse_other_rows(target: Location, study: str, copied: set[str]) -> None:
-    """Refuse rows in the target's folders of the study that would be read with those of the source."""
-    places = [rows_folder("trials", study), rows_folder("epochs", study)]
-    others = [target.within(one) for place in places for one in _files(target, place)]
-    odd = [path for path in others if path not in copied]
-    if odd:
+def _refuse_other_rows(target: Location, study: str, others: Collection[str]) -> None:
+    """Refuse files that the target alone has, if they are rows that would be read with those of the copy."""
+    places = (f"{rows_folder('trials', study)}/", f"{rows_folder('epochs', study)}/")
+    rows = [path for path in others if path.startswith(places)]
+    if rows:
         raise StoreError(
-            f"{target.uri} has rows of a study {study!r} without a record, such as {odd[0]}: "
+            f"{target.uri} has rows of a study {study!r} without a record, such as {min(rows)}: "
             "move them away, then copy again."
         )
 
