@@ -1,6 +1,7 @@
 """Rows of an ablation: one configuration with other settings, and nothing else changed."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from contrasweep.tuning.cli.run import _rows
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
+from contrasweep.tuning.planning import ablation
 from contrasweep.tuning.planning.ablation import ablated
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
@@ -49,6 +51,17 @@ def test_what_has_no_effect_any_more_is_left_out(best: BestConfig) -> None:
     back = ablated(row, {"kernel": "rbf", "sigma2": 300})
     assert back.experiment == best.experiment
     assert back.study == "demo-with-kernel-cosine-with-kernel-rbf-sigma2-300.0"
+
+
+def test_the_data_are_looked_for_in_the_given_folder(
+    best: BestConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path | None] = []
+    monkeypatch.setattr(ablation, "check_experiment", lambda experiment, root: looked.append(root))
+    searched = replace(best, data_root=tmp_path)
+    ablated(searched, {"temperature": 1.0})
+    ablated(searched, {"temperature": 1.0}, tmp_path / "given")
+    assert looked == [tmp_path, tmp_path / "given"]
 
 
 @pytest.mark.parametrize(

@@ -152,10 +152,9 @@ def run(
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
     ]
-    configs = [*given, *(ablated(given[0], changes) for changes in rows)]
-    grouped = by_study(configs)
-    studies = [*grouped]
-    labels = _labels([one for own in grouped.values() for one in own], label or ())
+    configs = [*given, *(ablated(given[0], changes, data_root) for changes in rows)]
+    studies = by_study(configs)
+    _check_count_of_labels(label or (), [one for own in studies.values() for one in own])
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))
     gpus = asked.gpus_each()
     planned = [with_epochs(config, epochs) for config in configs]
@@ -175,9 +174,11 @@ def run(
     with progress_line() as line:
         done = run_plans(plans, resources, line.progress)
     every = done[0].beside(*done[1:])
-    if labels:
-        final = {study: plan.record.name for study, plan in zip(studies, plans, strict=True)}
-        every = every.labelled({(final[study], trial): name for (study, trial), name in labels.items()})
+    if label:
+        configurations = dict.fromkeys(
+            (plan.record.name, one.trial) for plan in plans for one in plan.requests
+        )
+        every = every.labelled(dict(zip(configurations, label, strict=True)))
     _report(done, every, results, json)
     if output is not None:
         from contrasweep.tuning.tables.final_table import write_final_table
@@ -185,7 +186,7 @@ def run(
         write_final_table(every, output)
         remark(f"Wrote {output}")
     if len(studies) > 1:
-        _say_budgets(studies, results)
+        _say_budgets([*studies], results)
 
 
 def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
@@ -215,12 +216,11 @@ def _check_labels(labels: Sequence[str]) -> None:
             )
 
 
-def _labels(configs: "Sequence[Selected]", labels: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Return the labels by study and trial, none without labels; there must be one for each configuration."""
+def _check_count_of_labels(labels: Sequence[str], configs: "Sequence[Selected]") -> None:
+    """Raise InputError if there are labels, but not one for each configuration."""
     if labels and len(labels) != len(configs):
         told = ", ".join(f"trial {one.trial} of {one.study}" for one in configs)
         raise InputError(f"--label is given {counted(len(labels), 'time')}; give one for each of: {told}")
-    return {(one.study, one.trial): label for one, label in zip(configs, labels, strict=False)}
 
 
 def _say_budgets(studies: list[str], results: str) -> None:

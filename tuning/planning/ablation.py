@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
@@ -22,7 +23,7 @@ _SAME_IN_ALL: Mapping[str, str] = {
 """The settings in which the rows of an ablation do not differ, and why."""
 
 
-def ablated(config: Selected, changes: Mapping[str, Any]) -> BestConfig:
+def ablated(config: Selected, changes: Mapping[str, Any], data_root: Path | None = None) -> BestConfig:
     """Return a configuration with other settings; all others keep the values that were tuned beside them.
 
     A hyperparameter that has no effect any more is left out: `sigma2`, if the kernel becomes `cosine`. Final
@@ -31,6 +32,7 @@ def ablated(config: Selected, changes: Mapping[str, Any]) -> BestConfig:
     Args:
         config: the configuration.
         changes: the other settings, by dotted paths or by names of hyperparameters.
+        data_root: the folder of the datasets; by default the one of the search, if this machine has it.
 
     Raises:
         InputError: a name is unknown (the message has the nearest), a value is not allowed or has no effect,
@@ -42,11 +44,10 @@ def ablated(config: Selected, changes: Mapping[str, Any]) -> BestConfig:
             raise InputError(f"{name} is not ablated: {_SAME_IN_ALL[name]}")
     refuse_unknown(before, changes)
     experiment = with_declared_types(_without_idle(before, before.with_values(changes), changes))
-    final = before.on_all_training_data()
-    if experiment.on_all_training_data() == final:
+    if experiment.on_all_training_data() == before.on_all_training_data():
         same = " and ".join(f"{name}={before.value(name)}" for name in changes)
         raise InputError(f"{_in_words(changes)} changes no final run: the configuration has {same}")
-    check_experiment(experiment, data_root_of(None, config.data_root))
+    check_experiment(experiment, data_root_of(data_root, config.data_root))
     kept = {name: value for name, value in config.values.items() if _has(experiment, name)}
     changed = {name: experiment.value(name) for name in changes}
     scalars = {name: value for name, value in changed.items() if isinstance(value, bool | int | float | str)}
