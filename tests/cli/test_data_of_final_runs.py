@@ -3,15 +3,16 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-import contrasweep.tuning.ray.final as final
+import contrasweep.tuning.ray.final_driver as driver
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import InputError, SweepFailed
 from contrasweep.tuning.planning.final_plan import plan_final_runs
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resources import AskedResources
@@ -19,7 +20,7 @@ from contrasweep.tuning.planning.selected import selected_of
 from contrasweep.tuning.progress.states import RunsProgress
 from contrasweep.tuning.ray.final import final_runs, run_plans
 from contrasweep.tuning.store import save_study
-from contrasweep.tuning.trials.trial import TrialReport, TrialRequest
+from contrasweep.tuning.trials.trial import TrialReport, TrialRequest, end_from_outside
 from tests.studies import STUDY, PlannedStudy, Run, scored, small_plan, write_run
 
 FILE = "best.yaml"
@@ -60,7 +61,7 @@ def looked(searched: PlannedStudy, monkeypatch: pytest.MonkeyPatch) -> list[str]
         folders.append("" if request.data_root is None else request.data_root.name)
         return TrialReport(experiment.epochs, scores, 1.0, finished=True)
 
-    monkeypatch.setattr(final, "run_one", run_one)
+    monkeypatch.setattr(driver, "run_one", run_one)
     return folders
 
 
@@ -180,3 +181,38 @@ def test_unequal_budgets_of_two_searches_are_told(other: PlannedStudy, looked: l
 def test_a_file_holds_one_configuration(searched: PlannedStudy) -> None:
     with pytest.raises(InputError, match=f"--top goes with a study; {FILE} holds one configuration"):
         selected_of(FILE, top=2)
+
+
+def test_a_study_without_a_completed_run_does_not_hide_the_others(
+    looked: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = yaml.safe_load(Path(FILE).read_text())
+    Path("other.yaml").write_text(yaml.safe_dump({**content, "study": "other"}))
+    run_one = driver.run_one
+
+    def fails_for(study: str, request: TrialRequest, tell: object = None) -> TrialReport:
+        if request.study.name != study:
+            return run_one(request)
+        end_from_outside(request, "failed", error="ValueError: a bad day")
+        return TrialReport(0, {}, 1.0, error="ValueError: a bad day")
+
+    monkeypatch.setattr(driver, "run_one", partial(fails_for, f"{STUDY}-final"))
+    command = ["run", FILE, "other.yaml", "--seeds", "2", "--concurrency", "1", "-o", "table.csv"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    told = " ".join(done.stderr.split())
+    assert told.endswith(
+        f"Error: no final run of {STUDY}-final completed: ValueError: a bad day (2 of 2); "
+        f"`contrasweep show {STUDY}-final` shows the errors"
+    )
+    assert "2 runs of" not in told
+    assert "untrained" in done.stdout
+    assert Path("table.csv").exists()
+
+    runs = final_runs([FILE, "other.yaml"], seeds=2, concurrency=1, progress=False)
+    assert (runs.study, len(runs.rows)) == ("other-final", 2)
+    assert f"no final run of {STUDY}-final completed" in caplog.text
+
+    monkeypatch.setattr(driver, "run_one", lambda request, tell=None: fails_for(request.study.name, request))
+    with pytest.raises(SweepFailed, match=f"no final run of {STUDY}-final completed"):
+        final_runs(FILE, seeds=2, concurrency=1, progress=False)

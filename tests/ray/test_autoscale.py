@@ -14,7 +14,7 @@ from contrasweep.data import DatasetMissing
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError, SweepStopped
 from contrasweep.tuning.planning.resources import Machine, Resources
-from contrasweep.tuning.ray import cluster, final, nodes
+from contrasweep.tuning.ray import cluster, final_worker, nodes
 from contrasweep.tuning.ray.nodes import NodeLacks, refuse_this_node
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.ray.sweep import create_study, resume_sweep, run_sweep
@@ -60,7 +60,7 @@ def test_a_node_sees_the_results_by_the_heartbeat_of_the_study(tmp_path: Path) -
         rank.advance()
     rank.close()
     with pytest.raises(NodeLacks):
-        final.run_on_ray(config["request"], "the run", None, checks_node=True)
+        final_worker.run_on_ray(config["request"], "the run", None, checks_node=True)
     with Heartbeat(location, record.name):
         refuse_this_node(config["request"])
 

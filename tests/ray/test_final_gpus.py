@@ -16,7 +16,7 @@ from contrasweep.tuning.errors import GpuFault, SharedGpuFull
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import Resources
 from contrasweep.tuning.progress.tracker import RunsTracker
-from contrasweep.tuning.ray import final
+from contrasweep.tuning.ray import final_driver
 from contrasweep.tuning.ray.record_boards import EpochBoard
 from contrasweep.tuning.trials.trial import TrialRequest
 
@@ -82,14 +82,14 @@ def run(monkeypatch: pytest.MonkeyPatch, resources: Resources, outcomes: list[An
     def session(*_: Any) -> Any:
         yield Path("scratch")
 
-    monkeypatch.setattr(final, "ray", ray)
-    monkeypatch.setattr(final, "ray_session", session)
-    monkeypatch.setattr(final, "needs_of", lambda request: None)
-    monkeypatch.setattr(final, "gpus_of_ray", lambda: 1.0)
-    monkeypatch.setattr(final, "what_is_silent", lambda: None)
-    monkeypatch.setattr(final, "end_from_outside", lambda *about, **details: ended.append(details))
+    monkeypatch.setattr(final_driver, "ray", ray)
+    monkeypatch.setattr(final_driver, "ray_session", session)
+    monkeypatch.setattr(final_driver, "needs_of", lambda request: None)
+    monkeypatch.setattr(final_driver, "gpus_of_ray", lambda: 1.0)
+    monkeypatch.setattr(final_driver, "what_is_silent", lambda: None)
+    monkeypatch.setattr(final_driver, "end_from_outside", lambda *about, **details: ended.append(details))
     tracker = RunsTracker(2, 0, slots=1)
-    steps = list(final._run_all([request(1), request(2)], resources, tracker, lambda *_: None))
+    steps = list(final_driver.run_all([request(1), request(2)], resources, tracker, lambda *_: None))
     assert len(steps) == tracker.progress().done == 2
     return ray, ended
 

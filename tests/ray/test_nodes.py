@@ -24,7 +24,7 @@ from studies import small_plan
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import EncoderSettings, Experiment
 from contrasweep.tuning.planning.resources import Machine
-from contrasweep.tuning.ray import final, nodes, searcher
+from contrasweep.tuning.ray import final_driver, nodes, searcher
 from contrasweep.tuning.ray.nodes import (
     Answer,
     Needs,
@@ -205,7 +205,7 @@ def test_a_final_run_that_cannot_start_on_a_late_node_has_not_failed(
         raise unloadable()
 
     monkeypatch.setattr(ray, "get", get)
-    monkeypatch.setattr(final, "lacking_anywhere", late_node_lacks_torch)
+    monkeypatch.setattr(final_driver, "lacking_anywhere", late_node_lacks_torch)
     with pytest.raises(NodeLacks, match=r"node 10\.0\.0\.2 cannot run trials"):
-        final._check_end(None, on_a_cluster.suggest("a")["request"], on_cluster=True)
+        final_driver._check_end(None, on_a_cluster.suggest("a")["request"], on_cluster=True)
     assert ResultsStore(tmp_path).trials("small").num_rows == 0

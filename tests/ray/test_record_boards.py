@@ -11,7 +11,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.progress.states import SweepProgress
 from contrasweep.tuning.progress.tracker import RunsTracker
-from contrasweep.tuning.ray import final, trainer
+from contrasweep.tuning.ray import final_driver, final_worker, trainer
 from contrasweep.tuning.ray.record_boards import STARTED, Board, EpochBoard, Row
 from contrasweep.tuning.ray.trainer import STEP_SECONDS, every, now_and_then
 from contrasweep.tuning.ray.tuner import TICK, ShowProgress
@@ -32,14 +32,14 @@ def test_a_worker_that_starts_late_hides_no_epoch() -> None:
 
 def test_final_runs_tell_when_their_worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     board, tracker = EpochBoard(), RunsTracker(1, 0, slots=1)
-    monkeypatch.setattr(final.ray, "get", lambda taken: taken)
+    monkeypatch.setattr(final_driver.ray, "get", lambda taken: taken)
     handle = SimpleNamespace(take=SimpleNamespace(remote=board.take))
     tracker.begin(RUN, 4)
     stages = []
     for epoch in (None, STARTED, 0):
         if epoch is not None:
             board.post(RUN, epoch)
-        final._take(handle, tracker, WarnOnce())
+        final_driver._take(handle, tracker, WarnOnce())
         stages.append(tracker.progress().stage)
     assert stages == ["starting workers", "scoring the untrained encoder", None]
 
@@ -54,11 +54,11 @@ def test_a_group_that_starts_anew_does_not_train_a_failed_run_again(monkeypatch:
 
     posts = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "fail", "error", "warn")}
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1), gpus=0)
-    monkeypatch.setattr(final, "run_one", run_one)
-    monkeypatch.setattr(final.ray, "get", lambda taken: taken)
+    monkeypatch.setattr(final_worker, "run_one", run_one)
+    monkeypatch.setattr(final_driver.ray, "get", lambda taken: taken)
     group = SimpleNamespace(rank=0, world=2, once=lambda compute: compute())
-    monkeypatch.setattr(final, "group_ranks", lambda: group)
-    reports = [final.run_on_ray(request, RUN, SimpleNamespace(**posts)) for _ in range(2)]
+    monkeypatch.setattr(final_worker, "group_ranks", lambda: group)
+    reports = [final_worker.run_on_ray(request, RUN, SimpleNamespace(**posts)) for _ in range(2)]
     assert len(trained) == 1
     assert [one.error for one in reports] == ["ValueError: told"] * 2
     assert not reports[1].finished

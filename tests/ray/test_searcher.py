@@ -14,7 +14,7 @@ from studies import EPOCHS, TRIALS, small_plan
 
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.past_trials import past_trials
-from contrasweep.tuning.ray.final import _check_end
+from contrasweep.tuning.ray.final_driver import _check_end
 from contrasweep.tuning.ray.liveness import stopping_when_silent
 from contrasweep.tuning.ray.searcher import StoreSearcher
 from contrasweep.tuning.results.trials import TrialOutcome, trial_outcomes

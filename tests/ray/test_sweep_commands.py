@@ -78,10 +78,10 @@ def test_final_runs_of_an_earlier_version_are_refused_before_they_start(
     config = BestConfig("old", 0, {}, resolve("fairkl", "biased-digits"))
     with monkeypatch.context() as before:
         before.setattr(final_plan, "final_metrics", lambda *_: ("test.accuracy", "train.loss"))
-        before.setattr(finals, "_run_all", lambda *_: iter(()))
+        before.setattr(finals, "run_all", lambda *_: iter(()))
         with pytest.raises(SweepFailed):
             finals.final_runs([config], results=tmp_path)
-    monkeypatch.setattr(finals, "_run_all", lambda *_: pytest.fail("nothing may start"))
+    monkeypatch.setattr(finals, "run_all", lambda *_: pytest.fail("nothing may start"))
     with pytest.raises(InputError, match=r"old-final cannot go on: fairkl now reports .*regulariser_dropped"):
         finals.final_runs([config], results=tmp_path)
 

@@ -15,7 +15,7 @@ from contrasweep.tuning.objectives.prepared import Prepared
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.final_plan import plan_final_runs
 from contrasweep.tuning.planning.resources import Resources
-from contrasweep.tuning.ray.final import run_one
+from contrasweep.tuning.ray.final_worker import run_one
 from contrasweep.tuning.results.encoders import encoder_path
 from contrasweep.tuning.store import ResultsStore, TrialOvertaken, open_location, save_study
 from contrasweep.tuning.trials.checkpoints import RAREST_SECONDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contrasweep.tuning.ray import final
+from contrasweep.tuning.ray import final_driver, final_worker
 from contrasweep.tuning.ray.watch import TellWarnings
 from contrasweep.tuning.ray.worker import report_of
 from contrasweep.tuning.trials.trial import TrialReport
@@ -113,7 +113,7 @@ def test_a_report_carries_warnings_to_tune() -> None:
 def test_final_runs_tell_what_their_first_worker_warns_of(
     rank: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    board = final.EpochBoard()
+    board = final_driver.EpochBoard()
 
     def run_one(request: Any, tell: Any) -> TrialReport:
         OURS.warning("told")
@@ -121,15 +121,15 @@ def test_final_runs_tell_what_their_first_worker_warns_of(
 
     calls = {name: SimpleNamespace(remote=getattr(board, name)) for name in ("post", "error", "warn", "take")}
     group = SimpleNamespace(rank=rank, world=2, once=lambda compute: compute())
-    monkeypatch.setattr(final, "run_one", run_one)
-    monkeypatch.setattr(final.ray, "get", lambda taken: taken)
-    monkeypatch.setattr(final, "group_ranks", lambda: group)
+    monkeypatch.setattr(final_worker, "run_one", run_one)
+    monkeypatch.setattr(final_worker.ray, "get", lambda taken: taken)
+    monkeypatch.setattr(final_worker, "group_ranks", lambda: group)
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1), gpus=0)
-    final.run_on_ray(request, "the run", SimpleNamespace(**calls))
+    final_worker.run_on_ray(request, "the run", SimpleNamespace(**calls))
     caplog.clear()
-    tracker = final.RunsTracker(1, 0, slots=1)
+    tracker = final_driver.RunsTracker(1, 0, slots=1)
     tracker.begin("the run", 1)
-    final._take(SimpleNamespace(**calls), tracker, WarnOnce())
+    final_driver._take(SimpleNamespace(**calls), tracker, WarnOnce())
     assert [record.getMessage() for record in caplog.records] == ["told"] * (rank == 0)
 
 
@@ -141,10 +141,10 @@ def test_runs_in_this_process_warn_once(
             OURS.warning("step %d", step)
             OURS.error("failed")
 
-    monkeypatch.setattr(final, "run_one", run_one)
+    monkeypatch.setattr(final_driver, "run_one", run_one)
     request: Any = SimpleNamespace(trial=0, experiment=SimpleNamespace(seed=1, epochs=1))
-    tracker = final.RunsTracker(2, 0, slots=1)
-    for _ in final._run_here([(request, "one"), (request, "other")], tracker, lambda: None):
+    tracker = final_driver.RunsTracker(2, 0, slots=1)
+    for _ in final_driver._run_here([(request, "one"), (request, "other")], tracker, lambda: None):
         pass
     told = [record.getMessage() for record in caplog.records]
     assert (told.count("step 0"), told.count("failed"), len(told)) == (1, 6, 7)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import contrasweep.tuning.ray.final as final
+import contrasweep.tuning.ray.final_driver as driver
 import contrasweep.tuning.tables.run as running
 from contrasweep.search_spaces import Space
 from contrasweep.search_spaces.tables import load_table
@@ -58,7 +58,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
         made.append((record.name, request.trial, experiment.seed))
         return TrialReport(experiment.epochs, scores, 1.0, finished=True)
 
-    monkeypatch.setattr(final, "run_one", run_one)
+    monkeypatch.setattr(driver, "run_one", run_one)
     return made
 
 
@@ -176,14 +176,14 @@ def test_a_study_that_another_driver_runs_is_left_to_it(
 def test_a_run_that_fails_again_leaves_those_that_are_done(
     tmp_path: Path, trained: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_one = final.run_one
+    run_one = driver.run_one
 
     def fails_on_three(request: TrialRequest, tell: object = None) -> TrialReport:
         if request.experiment.seed == 3:
             return TrialReport(0, {}, 0.0, finished=True)  # and nothing in the store
         return run_one(request)
 
-    monkeypatch.setattr(final, "run_one", fails_on_three)
+    monkeypatch.setattr(driver, "run_one", fails_on_three)
     for _ in range(2):
         assert run_table(FAIR, AskedResources(1), results=tmp_path) == {}
     assert len(trained) == 6

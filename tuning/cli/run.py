@@ -31,7 +31,7 @@ from contrasweep.tuning.cli.options import (
 from contrasweep.tuning.cli.rendering import print_json, print_rows, progress_line, remark, say, warn
 from contrasweep.tuning.cli.studies import remark_on_fewer
 from contrasweep.tuning.cli.temporary import Tmp
-from contrasweep.tuning.errors import InputError, refuse_repeats
+from contrasweep.tuning.errors import InputError, SweepFailed, refuse_repeats
 from contrasweep.tuning.files import check_file
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.results.commands import FINAL_SEEDS, RESULTS, show_command
@@ -147,7 +147,7 @@ def run(
     remark("Loading torch and Ray ...")
     from contrasweep.tuning.planning.ablation import ablated
     from contrasweep.tuning.planning.final_plan import by_study, plan_final_runs, with_epochs
-    from contrasweep.tuning.ray.final import run_plans
+    from contrasweep.tuning.ray.final import none_completed, run_plans
 
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
@@ -173,7 +173,8 @@ def run(
     )
     with progress_line() as line:
         done = run_plans(plans, resources, line.progress)
-    every = done[0].beside(*done[1:])
+    first, *others = (one for one in done if one.rows)
+    every = first.beside(*others)
     if label:
         configurations = dict.fromkeys(
             (plan.record.name, one.trial) for plan in plans for one in plan.requests
@@ -187,6 +188,8 @@ def run(
         remark(f"Wrote {output}")
     if len(studies) > 1:
         _say_budgets([*studies], results)
+    if failures := none_completed(plans, done):
+        raise SweepFailed("; ".join(failures))
 
 
 def _rows(ablate: Sequence[str]) -> list[dict[str, Any]]:
@@ -284,13 +287,13 @@ def _report(done: "list[FinalRuns]", every: "FinalRuns", results: str, as_json: 
     print_rows(every.title, summary_rows(summaries), footer=summary_note(names))
     _print_differences(compared, main)
     for one in done:
-        if one.failed:
+        if one.failed and one.rows:
             hint = f"`{show_command(one.study, results)}` says why."
             warn(f"{counted(one.failed, 'run')} of {one.study} failed; {hint}")
     gain = largest_gain(every.rows, main)
     if gain is not None and not beats(main, gain[0].mean, gain[1].mean):
         warn(f"{not_beaten_in_words(main)}.")
-    for one in done:
+    for one in filter(lambda one: one.rows, done):
         say(f"Encoders: {place_in(results, f'{encoders_folder(one.study)}/*/{ENCODER}')}")
 
 

@@ -30,7 +30,7 @@ from contrasweep.tuning.trials.trial import TrialRequest
 ANSWER_SECONDS = 300.0
 """How long the nodes may take to answer: a node that is new starts processes and imports torch first."""
 
-IMPORTED = ("contrasweep.tuning.ray.worker", "contrasweep.tuning.ray.final")
+IMPORTED = ("contrasweep.tuning.ray.worker", "contrasweep.tuning.ray.final_worker")
 """The modules of what Ray runs on a node: it must have all packages that they import."""
 
 
