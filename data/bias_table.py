@@ -3,6 +3,7 @@
 A bias label is the number of a property that goes with the class, such as the hospital of an X-ray image.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,14 @@ class BiasLabels:
 
     values: tuple[str, ...]
     splits: Sequence[Tensor]
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the labels and their names, where the fingerprint of the images does not include them."""
+        digest = hashlib.blake2b(repr(self.values).encode(), digest_size=8)
+        for own in self.splits:
+            digest.update(own.numpy().tobytes())
+        return digest.hexdigest()
 
 
 def check_bias(where: str, train: Tensor, values: int) -> None:

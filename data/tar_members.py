@@ -15,8 +15,8 @@ from contrasweep.data.image_files import MOST_BYTES
 from contrasweep.data.own_folders import EXTENSIONS
 from contrasweep.data.root import DatasetDamaged
 
-LABEL_ENDINGS = (".cls", ".json")
-"""What the name of a label ends in: a text with the label alone, or a mapping with `label` in it."""
+LABEL, FACTS = ".cls", ".json"
+"""What the name of a member ends in that holds the label alone, or a mapping with `label` and other facts."""
 
 MOST_LABEL_BYTES = 2**20
 
@@ -31,12 +31,19 @@ class Member:
 
 @dataclass(frozen=True)
 class Sample:
-    """An image and its label, as members of a tar file; `label` is None where there is none."""
+    """An image as a member of a tar file, and what stands beside it.
+
+    Attributes:
+        name: its name, without an ending.
+        image: the image.
+        label: the member that holds the label alone, if there is one.
+        facts: the member that holds several facts by key, if there is one.
+    """
 
     name: str
     image: Member
-    label: Member | None
-    label_ending: str = ""
+    label: Member | None = None
+    facts: Member | None = None
 
 
 @while_unchanged(4096)
@@ -47,23 +54,21 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
         DatasetDamaged: it is no plain tar file, it ends too early, or a sample has several images.
     """
     images: dict[str, Member] = {}
-    labels: dict[str, tuple[str, Member]] = {}
+    beside: dict[str, dict[str, Member]] = {LABEL: {}, FACTS: {}}
     length = file.stat().st_size
     try:
         with tarfile.open(file, "r:") as tar:
             for entry in tar:
                 key, ending = _key_and_ending(entry.name)
-                if not entry.isreg() or ending not in (*EXTENSIONS, *LABEL_ENDINGS):
+                if not entry.isreg() or ending not in (*EXTENSIONS, *beside):
                     continue
                 if PurePosixPath(entry.name).name.startswith("."):
                     continue
                 member = Member(entry.offset_data, entry.size)
                 if member.start + member.size > length:
                     raise DatasetDamaged(f"{file} ends within {entry.name}: it is not whole")
-                if ending in LABEL_ENDINGS:
-                    # A label that stands alone comes before one among other facts.
-                    if key not in labels or ending == LABEL_ENDINGS[0]:
-                        labels[key] = (ending, member)
+                if ending in beside:
+                    beside[ending][key] = member
                 elif key in images:
                     raise DatasetDamaged(f"{file}: sample {key} has several images")
                 else:
@@ -71,8 +76,7 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
     except tarfile.TarError as error:
         raise DatasetDamaged(f"{file} is no tar file, or is compressed: {error}") from error
     return tuple(
-        Sample(key, image, *(labels[key][::-1] if key in labels else (None, "")))
-        for key, image in images.items()
+        Sample(key, image, beside[LABEL].get(key), beside[FACTS].get(key)) for key, image in images.items()
     )
 
 

@@ -1,6 +1,5 @@
 """Bias labels in a column of tables: words or whole numbers, for each image of both splits."""
 
-import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -47,11 +46,3 @@ def bias_in(train: Parts, test: Parts, column: str) -> BiasLabels:
             raise DatasetDamaged(f"column {column} of {split[0].place}: row {without[0]} has no bias label")
     check_bias(f"column {column} of {train[0].place}", labels[0], len(values))
     return BiasLabels(values, labels)
-
-
-def fingerprint_of_bias(bias: BiasLabels) -> str:
-    """Return the fingerprint of bias labels: that of the tables may leave out their column."""
-    digest = hashlib.blake2b(repr(bias.values).encode(), digest_size=8)
-    for own in bias.splits:
-        digest.update(own.numpy().tobytes())
-    return digest.hexdigest()

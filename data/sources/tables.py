@@ -22,7 +22,7 @@ from contrasweep.data.imbalance import IMBALANCE_OPTIONS, is_cut, kept_counts, r
 from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.sources.listed_images import COLOUR_OPTION, CORRUPT_OPTION
-from contrasweep.data.sources.table_bias import BIAS_COLUMN_OPTION, bias_in, fingerprint_of_bias
+from contrasweep.data.sources.table_bias import BIAS_COLUMN_OPTION, bias_in
 from contrasweep.data.sources.table_facts import (
     AUTO,
     NO_LABELS,
@@ -159,7 +159,7 @@ def _describe(found: Tables[Any], root: Path, options: Options) -> DatasetSpec:
             root,
             options,
             rows_of(train),
-            fingerprint if bias is None else fingerprint + fingerprint_of_bias(bias),
+            fingerprint if bias is None else fingerprint + bias.fingerprint,
         ),
     )
 

@@ -1,11 +1,11 @@
 """Images in tar files as webdataset has them: `train-*.tar`, and `test-*.tar` (or `val`), in one folder.
 
 A sample is an image and, beside it, its label: `NAME.cls` holds a whole number or a word, `NAME.json` a
-mapping with `label`. Without labels the images stand alone. Where there is no test split, a tenth of the
-images is cut off as one. Images are decoded on access, from where they lie in the tar file.
+mapping with `label`, in which the option `bias` can name a bias label too. Without labels the images stand
+alone. Where there is no test split, a tenth of the images is cut off as one. Images are decoded on access,
+from where they lie in the tar file.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from contrasweep.data.cache import while_unchanged
+from contrasweep.data.bias_table import NO_BIAS, BiasLabels
 from contrasweep.data.condition_files import CONDITION_OPTIONS, condition_facts, training_condition
 from contrasweep.data.decoding import LARGEST_SIDE
 from contrasweep.data.encoded import header_of, open_encoded
@@ -30,9 +30,10 @@ from contrasweep.data.sources.listed_images import (
     SIZE,
     numbers_in_training,
 )
+from contrasweep.data.sources.tar_labels import TAR_BIAS_OPTION, bias_in, in_order, labels_in
 from contrasweep.data.spec import DatasetFamily, Split
 from contrasweep.data.splits import CUT, own_test_rows
-from contrasweep.data.tar_members import LABEL_ENDINGS, MOST_LABEL_BYTES, Sample, read_members, samples_in
+from contrasweep.data.tar_members import Sample, read_members, samples_in
 
 NO_LABELS = "none"
 LABELS = ("auto", NO_LABELS)
@@ -73,24 +74,37 @@ class TarImages:
 
 @dataclass(frozen=True)
 class _Part:
-    """The samples of a split, their labels (`UNLABELLED` where there is none) and the names of the labels."""
+    """The samples of a split, their labels (`UNLABELLED` where there is none) and the names of the labels.
+
+    `bias` has the bias labels, if the options name any.
+    """
 
     images: TarImages
     labels: Tensor
     classes: tuple[str, ...]
+    bias: Tensor | None = None
 
     def subset(self, rows: Tensor) -> "_Part":
         kept = TarImages([self.images.rows[row] for row in rows.tolist()])
-        return replace(self, images=kept, labels=self.labels[rows])
+        bias = None if self.bias is None else self.bias[rows]
+        return replace(self, images=kept, labels=self.labels[rows], bias=bias)
 
 
 @dataclass(frozen=True)
 class _Splits:
-    """The training and the test samples; `kept` has the rows of `whole` that train, None for all of them."""
+    """The training and the test samples.
+
+    Attributes:
+        whole: those in the training files.
+        kept: the rows of `whole` that train; None for all of them.
+        test: the test samples.
+        bias: the bias labels of the training files and, if there are any, the test files.
+    """
 
     whole: _Part
     kept: Tensor | None
     test: _Part
+    bias: BiasLabels | None = None
 
     @property
     def train(self) -> _Part:
@@ -99,6 +113,7 @@ class _Splits:
 
 def _describe(root: Path, options: Options) -> DatasetSpec:
     found, size, name = _splits(root, options), int(options["size"]), TAR_SHARDS.full_name(options)
+    fingerprint = fingerprint_below(*_listings(root, options))
     return DatasetSpec(
         name=name,
         summary=f"images in tar files of {options['path']}, resized to {size} x {size}"
@@ -114,8 +129,14 @@ def _describe(root: Path, options: Options) -> DatasetSpec:
         source="your own files",
         folder=str(options["path"]),
         class_names=found.whole.classes,
+        bias_classes=None if found.bias is None else len(found.bias.values),
+        bias_names=() if found.bias is None else found.bias.values,
         **condition_facts(
-            name, root, options, len(found.whole.labels), fingerprint_below(*_listings(root, options))
+            name,
+            root,
+            options,
+            len(found.whole.labels),
+            fingerprint if found.bias is None else fingerprint + found.bias.fingerprint,
         ),
     )
 
@@ -132,7 +153,8 @@ def _read(root: Path, split: Split, options: Options) -> LabelledImages:
         condition = training_condition(root, options, len(found.whole.labels))
         condition = condition if condition is None or found.kept is None else condition[found.kept]
     shape = (_channels(found.whole.images, options), size, size)
-    return open_encoded(part.images, shape, part.labels, condition, skip=options["corrupt"] == "skip")
+    skip = options["corrupt"] == "skip"
+    return open_encoded(part.images, shape, part.labels, condition, part.bias, skip=skip)
 
 
 def _splits(root: Path, options: Options) -> _Splits:
@@ -140,7 +162,8 @@ def _splits(root: Path, options: Options) -> _Splits:
 
     Raises:
         DatasetMissing: there is no such folder, no training file with an image in it, or one class alone.
-        DatasetDamaged: a tar file or a label cannot be read, or test labels do not go with those of training.
+        DatasetDamaged: a tar file or a label cannot be read, or test labels do not go with those of training;
+            or see `bias_in`.
     """
     files = _tar_files(root, options)
     train, test = (_files(files, split) for split in ("train", "test"))
@@ -152,13 +175,26 @@ def _splits(root: Path, options: Options) -> _Splits:
         raise _missing(options, f"is incomplete: {place} has no image in train-*.tar; it holds {there}")
     if len(whole.classes) == 1:
         raise _missing(options, one_class(whole.classes[0], f"labels={NO_LABELS}"))
+    bias = _bias(train, test, options)
+    whole = whole if bias is None else replace(whole, bias=bias.splits[0])
     if not test:
         kept, cut = own_test_rows(whole.labels)
-        return _Splits(whole, kept, whole.subset(cut))
+        return _Splits(whole, kept, whole.subset(cut), bias)
     unseen = _part(test, labelled and bool(whole.classes))
     if not len(unseen.labels):
         raise DatasetDamaged(f"{test[0]} holds no image")
-    return _Splits(whole, None, _numbered_alike(unseen, whole, options))
+    unseen = unseen if bias is None else replace(unseen, bias=bias.splits[1])
+    return _Splits(whole, None, _numbered_alike(unseen, whole, options), bias)
+
+
+def _bias(train: Sequence[Path], test: Sequence[Path], options: Options) -> BiasLabels | None:
+    """Return the bias labels that the options name; None if they name none."""
+    key = str(options["bias"])
+    if key == NO_BIAS:
+        return None
+    if options["labels"] == NO_LABELS:
+        raise _missing(options, f"has a bias, but no labels: bias= does not go with labels={NO_LABELS}")
+    return bias_in(train, test, key)
 
 
 def _tar_files(root: Path, options: Options) -> list[Path]:
@@ -204,49 +240,11 @@ def _files(files: Sequence[Path], split: Split) -> tuple[Path, ...]:
 
 def _part(files: Sequence[Path], labelled: bool) -> _Part:
     rows = [(file, sample) for file in files for sample in samples_in(file)]
-    given = [label for file in files for label in _labels_in(file)] if labelled else [None] * len(rows)
-    classes = _in_order({label for label in given if label is not None})
+    given = [label for file in files for label in labels_in(file)] if labelled else [None] * len(rows)
+    classes = in_order({label for label in given if label is not None})
     numbers = {name: number for number, name in enumerate(classes)}
     labels = [UNLABELLED if label is None else numbers[label] for label in given]
     return _Part(TarImages(rows), torch.tensor(labels, dtype=torch.int64), classes)
-
-
-def _in_order(labels: set[str]) -> tuple[str, ...]:
-    """Return the names of classes: numbers by their size, words by the alphabet."""
-    if all(label.isdecimal() for label in labels):
-        return tuple(sorted(labels, key=int))
-    return tuple(sorted(labels))
-
-
-@while_unchanged(4096)
-def _labels_in(file: Path) -> tuple[str | None, ...]:
-    """Return the labels of the samples of a tar file, as texts; None for a sample without one."""
-    samples = samples_in(file)
-    there = [one.label for one in samples if one.label is not None]
-    contents = iter(read_members(file, there, MOST_LABEL_BYTES))
-    return tuple(None if one.label is None else _label(next(contents), one, file) for one in samples)
-
-
-def _label(content: bytes, sample: Sample, file: Path) -> str | None:
-    """Return a label as a text; None for one that stands for no label (null, -1 or nothing).
-
-    Raises:
-        DatasetDamaged: it is neither a whole number nor a word.
-    """
-    try:
-        text: object = content.decode().strip()
-        if sample.label_ending == LABEL_ENDINGS[1]:
-            held = json.loads(content)
-            text = held.get("label") if isinstance(held, dict) else held
-    except ValueError as error:
-        raise DatasetDamaged(f"the label of {sample.name} in {file} cannot be read: {error}") from error
-    if text is None or text == "" or str(text) == "-1":
-        return None
-    if isinstance(text, bool) or not isinstance(text, int | str):
-        raise DatasetDamaged(
-            f"the label of {sample.name} in {file} is {text!r}: give a whole number or a word"
-        )
-    return str(text)
 
 
 def _channels(images: TarImages, options: Options) -> int:
@@ -287,5 +285,6 @@ TAR_SHARDS = DatasetFamily(
         **COLOUR_OPTION,
         **CORRUPT_OPTION,
         **CONDITION_OPTIONS,
+        **TAR_BIAS_OPTION,
     },
 )

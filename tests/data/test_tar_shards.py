@@ -159,3 +159,90 @@ def test_a_test_split_that_does_not_go_with_the_training_is_refused(write: Write
     write("test.tar", {"7.png": image(7)})
     with pytest.raises(DatasetDamaged, match=r"7 in .* has no label, but training images have some"):
         check_available(NAME, tmp_path)
+
+
+BIASED = f"{NAME},bias=hospital"
+
+
+def with_facts(*seeds_and_facts: tuple[int, object]) -> dict[str, bytes]:
+    return {
+        name: content
+        for seed, facts in seeds_and_facts
+        for name, content in (
+            (f"{seed:03d}.png", image(seed)),
+            (f"{seed:03d}.json", json.dumps(facts).encode()),
+        )
+    }
+
+
+def test_bias_labels_stand_beside_the_labels(write: Write, tmp_path: Path) -> None:
+    places = ("south", "north", "south", "north")
+    both = with_facts(*((seed, {"label": seed % 2, "hospital": at}) for seed, at in enumerate(places)))
+    write("train-0.tar", {**both, "000.cls": b"1"})
+    write("test.tar", with_facts((4, {"label": 0, "hospital": "east"})))
+    spec = dataset_spec(BIASED, tmp_path)
+    assert (spec.bias_classes, spec.bias_names) == (3, ("east", "north", "south"))
+    train, test = load_training(BIASED, tmp_path).train, load_test(BIASED, tmp_path)
+    assert train.labels.tolist() == [1, 1, 0, 1], "a label that stands alone comes first"
+    assert (train.bias.tolist(), test.bias.tolist()) == ([2, 1, 2, 1], [0])
+    assert dataset_spec(NAME, tmp_path).bias_classes is None
+
+
+def test_bias_labels_go_with_the_images_that_are_cut_off_for_testing(write: Write, tmp_path: Path) -> None:
+    write("train.tar", with_facts(*((s, {"label": s % 2, "hospital": s % 5 == 0}) for s in range(40))))
+    spec = dataset_spec(BIASED, tmp_path)
+    assert (spec.bias_names, spec.train_size, spec.test_size) == (("false", "true"), 36, 4)
+    seeds = {image: seed for seed, image in enumerate(images_of(*range(40)).flatten(1).sum(1).tolist())}
+    assert len(seeds) == 40
+    for split in (load_training(BIASED, tmp_path).train, load_test(BIASED, tmp_path)):
+        own = [seeds[total] for total in split.pixels.flatten(1).sum(1).tolist()]
+        assert split.bias.tolist() == [int(seed % 5 == 0) for seed in own]
+
+
+def test_other_bias_labels_have_another_fingerprint(write: Write, tmp_path: Path) -> None:
+    prints = []
+    for last in ("north", "south"):
+        facts = [
+            (seed, {"label": seed % 2, "hospital": at}) for seed, at in enumerate(("north", "south", last))
+        ]
+        write("train.tar", with_facts(*facts))
+        write("test.tar", with_facts((4, {"label": 0, "hospital": "north"})))
+        prints.append({name: dataset_spec(name, tmp_path).fingerprint for name in (NAME, BIASED)})
+    assert prints[0][BIASED] != prints[0][NAME]
+    assert prints[0][BIASED] != prints[1][BIASED]
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "says"),
+    [
+        (labelled((0, 0), (1, 1)), BIASED, "000 in .* has no .json member beside the image"),
+        (
+            with_facts((0, {"label": 0, "hospitals": 1}), (1, {"label": 1})),
+            BIASED,
+            "Did you mean 'hospitals'",
+        ),
+        (with_facts((0, 3), (1, 4)), BIASED, "unknown key of 000"),
+        (with_facts((0, {"label": 0, "hospital": 1.5}), (1, {"label": 1})), BIASED, "hospital, is 1.5: give"),
+        (
+            with_facts((0, {"label": 0, "hospital": None}), (1, {"label": 1})),
+            BIASED,
+            "hospital, is None: give",
+        ),
+        (
+            with_facts((0, {"label": 0, "hospital": 1}), (1, {"label": 1, "hospital": 1})),
+            BIASED,
+            "gives training images 1 different bias label",
+        ),
+        (
+            with_facts((0, {"hospital": 1}), (1, {"hospital": 2})),
+            f"{BIASED},labels=none",
+            "a bias, but no labels",
+        ),
+    ],
+)
+def test_bias_labels_that_cannot_be_used_are_refused(
+    members: Mapping[str, bytes], name: str, says: str, write: Write, tmp_path: Path
+) -> None:
+    write("train.tar", members)
+    with pytest.raises((DatasetDamaged, DatasetMissing), match=says):
+        check_available(name, tmp_path)
