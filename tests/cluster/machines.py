@@ -2,6 +2,7 @@
 
 What a line cannot have here is replaced: HOST, the ports (others may use the usual ones), and the places of
 results. `--block` is added, as the page recommends where others use Ray too: a node ends with its process.
+With `Networks`, each node has a network and a name of its own; else all have those of this machine.
 """
 
 import json
@@ -20,9 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.networks import Networks
 from tests.documents.blocks import ROOT, blocks_of
 
 PAGE = ROOT / "docs" / "cluster.md"
+HEAD = "head"
 PATIENCE = 180.0
 """Seconds that a node may take to start, and a sweep to reach a state, on a busy machine."""
 
@@ -54,22 +57,29 @@ class Machines:
         ports: ours, by the usual ones that the page prints.
         places: where results lie, by the place that the page prints.
         environment: the variables of every process, the cluster's token among them.
+        networks: the networks of the machines; None where they share that of this process.
     """
 
     ports: Mapping[str, int]
     places: Mapping[str, str]
     environment: dict[str, str]
     folder: Path
+    networks: Networks | None = None
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The address of the first machine."""
+        return "127.0.0.1" if self.networks is None else self.networks.address(HEAD)
 
     @property
     def address(self) -> str:
         """The address as `--address` takes it."""
-        return f"127.0.0.1:{self.ports['6379']}"
+        return f"{self.host}:{self.ports['6379']}"
 
     def line(self, fragment: str) -> list[str]:
         """Return the page's line with a fragment, as words that can be run here."""
-        text = printed(fragment).replace("HOST", "127.0.0.1")
+        text = printed(fragment).replace("HOST", self.host)
         for usual, ours in self.ports.items():
             text = re.sub(rf"(?<=[:=]){usual}\b", str(ours), text)
         for usual, ours in self.places.items():
@@ -85,7 +95,7 @@ class Machines:
             words += [f"--ray-client-server-port={self.ports['10001']}", f"--temp-dir={self.folder}"]
         with (self.folder / f"{name}.log").open("wb") as log:
             self.running[name] = subprocess.Popen(
-                words, env=self.environment, stdout=log, stderr=log, start_new_session=True
+                self._on(name, words), env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
         self.wait_for(lambda: name in self.seen()["nodes"], f"{name} to join the cluster")
 
@@ -101,16 +111,33 @@ class Machines:
         none: dict[str, list[str]] = {"nodes": [], "used": []}
         return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else none
 
-    def run(self, words: list[str], **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command of this cluster to its end."""
+    def run(
+        self, words: list[str], *, outside: bool = False, **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end: on the first machine, or on one that is not in the cluster."""
         environment = self.environment | variables
         return subprocess.run(
-            words, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=600, check=False
+            words if outside else self._on(HEAD, words),
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
         )
 
     def begin(self, words: list[str], said: Any) -> "subprocess.Popen[bytes]":
-        """Begin a command of this cluster; what it says goes to the file `said`."""
-        return subprocess.Popen(words, env=self.environment, cwd=self.folder, stdout=said, stderr=said)
+        """Begin a command on the first machine; what it says goes to the file `said`."""
+        return subprocess.Popen(
+            self._on(HEAD, words), env=self.environment, cwd=self.folder, stdout=said, stderr=said
+        )
+
+    def _on(self, name: str, words: list[str]) -> list[str]:
+        """Return the words that run a command on a machine."""
+        if self.networks is None:
+            return words
+        self.networks.address(name)
+        return [*self.networks.inside(name), *words]
 
     def wait_for(self, state: Callable[[], bool], what: str) -> None:
         """Return once a state is reached.
@@ -127,7 +154,7 @@ class Machines:
 
 
 @contextmanager
-def machines(places: Mapping[str, str]) -> Iterator[Machines]:
+def machines(places: Mapping[str, str], networks: Networks | None = None) -> Iterator[Machines]:
     """Yield a cluster without machines; those that are started in the block end with it."""
     usual = ("6379", "8265", "10001")
     # A path of Ray's sockets has at most 107 bytes, which is less than a folder of pytest's leaves.
@@ -135,7 +162,8 @@ def machines(places: Mapping[str, str]) -> Iterator[Machines]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         code = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         environment = {**os.environ, **_token(), "PATH": path, "PYTHONPATH": code, "COLUMNS": "200"}
-        there = Machines(dict(zip(usual, _free_ports(3), strict=True)), places, environment, Path(folder))
+        ports = dict(zip(usual, _free_ports(3), strict=True))
+        there = Machines(ports, places, environment, Path(folder), networks)
         try:
             yield there
         finally:

@@ -1,8 +1,12 @@
-"""The commands of docs/cluster.md, as they are printed, on nodes on this machine (`make cluster`)."""
+"""The commands of docs/cluster.md, as they are printed, on nodes on this machine (`make cluster`).
+
+As root, each node has a network and a name of its own; a node can then be cut off from the others.
+"""
 
 import json
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,8 @@ from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.store.record import SearchRecord
 from contrasweep.tuning.training.pretrain import pretrain
 from tests.cluster.machines import Machines, machines
-from tests.store.s3_server import s3_server
+from tests.cluster.networks import lacking, networks
+from tests.store.s3_server import LOOPBACK, s3_server
 
 pytestmark = pytest.mark.cluster
 TINY = "colour-digits:images=300,test_images=100"
@@ -27,15 +32,18 @@ EPOCHS = 200
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     """Two machines of one core, results in a shared folder and in a bucket."""
     shared = tmp_path_factory.mktemp("shared") / "results"
-    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
+    with ExitStack() as stack:
+        apart = stack.enter_context(networks()) if lacking() is None else None
+        server = stack.enter_context(s3_server(LOOPBACK if apart is None else apart.outside))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("AWS_ACCESS_KEY_ID", "somebody")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         server.make_bucket("bucket")
         places = {"/shared/results": str(shared), "s3://bucket/results": server.uri("bucket/results")}
-        with machines(places) as there:
-            there.start("head")
-            there.start("second")
-            yield there
+        there = stack.enter_context(machines(places, apart))
+        there.start("head")
+        there.start("second")
+        yield there
 
 
 def _trials(there: Machines, place: str, study: str) -> list[dict[str, object]]:
@@ -53,7 +61,7 @@ def test_a_sweep_uses_both_machines(two: Machines) -> None:
 
 
 def test_a_laptop_outside_sweeps_into_a_bucket(two: Machines) -> None:
-    done = two.run(two.line("--name from-outside"))
+    done = two.run(two.line("--name from-outside"), outside=True)
     assert done.returncode == 0, done.stderr
     assert len(_trials(two, "s3://bucket/results", "from-outside")) == 4
 

@@ -1,7 +1,7 @@
-"""An S3 server (moto) on loopback, in its own process.
+"""An S3 server (moto) in its own process, on loopback unless a host is given.
 
-s3_server.py [PORT [BUCKET]]: creates the bucket, prints the port, and serves until it is stopped. Without a
-port, it serves until its input ends.
+s3_server.py [PORT [BUCKET [HOST]]]: creates the bucket, prints the port, and serves until it is stopped.
+Without a port, or with port 0, it serves until its input ends.
 """
 
 import io
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 REGION = "us-east-1"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,16 @@ class Server:
     """A running server that counts its requests."""
 
     port: int
+    host: str = LOOPBACK
+
+    @property
+    def place(self) -> str:
+        """The host and the port."""
+        return f"{self.host}:{self.port}"
 
     def uri(self, path: str) -> str:
         """Return the URI of `bucket/folder`, as a user gives it."""
-        query = {"scheme": "http", "endpoint_override": f"127.0.0.1:{self.port}", "region": REGION}
+        query = {"scheme": "http", "endpoint_override": self.place, "region": REGION}
         return f"s3://{path}?{urlencode(query)}"
 
     def make_bucket(self, name: str) -> None:
@@ -48,7 +55,7 @@ class Server:
 
         iam = boto3.client(
             "iam",
-            endpoint_url=f"http://127.0.0.1:{self.port}",
+            endpoint_url=f"http://{self.place}",
             aws_access_key_id="setup",
             aws_secret_access_key="setup",
             region_name=REGION,
@@ -64,22 +71,21 @@ class Server:
 
     def ask(self, path: str, method: str, body: bytes | None = None) -> bytes:
         plain = {"Content-Type": "text/plain"}
-        request = Request(f"http://127.0.0.1:{self.port}{path}", data=body, headers=plain, method=method)
+        request = Request(f"http://{self.place}{path}", data=body, headers=plain, method=method)
         with urlopen(request, timeout=30) as answer:
             content: bytes = answer.read()
         return content
 
 
 @contextmanager
-def s3_server() -> Iterator[Server]:
+def s3_server(host: str = LOOPBACK) -> Iterator[Server]:
     """Serve inside the block."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, __file__, "0", "", host]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield Server(int(process.stdout.readline()))
+            yield Server(int(process.stdout.readline()), host)
         finally:
             process.stdin.close()
 
@@ -120,11 +126,11 @@ def _serve() -> None:
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app = _Watched(DomainDispatcherApplication(create_backend_app))
-    port, bucket = [*sys.argv[1:], *("0", "")[len(sys.argv) - 1 :]]
-    server = make_server("127.0.0.1", int(port), app, threaded=True)
+    port, bucket, host = [*sys.argv[1:], *("0", "", LOOPBACK)[len(sys.argv) - 1 :]]
+    server = make_server(host, int(port), app, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     if bucket:
-        Server(server.server_port).make_bucket(bucket)
+        Server(server.server_port, host).make_bucket(bucket)
     print(server.server_port, flush=True)  # noqa: T201
     if port == "0":
         sys.stdin.read()

@@ -11,7 +11,7 @@ import ray
 import torch
 from ray.exceptions import RayError
 from ray.train import FailureConfig, RunConfig, ScalingConfig
-from ray.train.torch import TorchConfig, TorchTrainer, get_device
+from ray.train.torch import TorchTrainer, get_device
 
 from contrasweep.data import data_root as folder_of_data
 from contrasweep.losses import RanksLost
@@ -26,6 +26,7 @@ from contrasweep.tuning.ray.internals import raised_by_workers
 from contrasweep.tuning.ray.nodes import take_share_of_node
 from contrasweep.tuning.ray.record_boards import Board, Row
 from contrasweep.tuning.ray.reserved import backend_for, of_one_worker, placement
+from contrasweep.tuning.ray.torch_backend import TorchOnRaysNetwork
 from contrasweep.tuning.ray.worker_group import how_telling
 from contrasweep.tuning.training.devices import device_of
 from contrasweep.tuning.training.pretrain import OnStep, pretrain
@@ -71,7 +72,7 @@ def fit(
     TorchTrainer(
         on_its_gpu,
         train_loop_config=config,
-        torch_config=TorchConfig(backend=backend_for(resources.gpus), timeout_s=timeout),
+        torch_config=TorchOnRaysNetwork(backend=backend_for(resources.gpus), timeout_s=timeout),
         scaling_config=ScalingConfig(
             num_workers=resources.workers,
             use_gpu=resources.gpus > 0,

@@ -23,6 +23,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import Ranks
+from contrasweep.tuning.ray.network import meet_on_rays_network
 from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.reserved import backend_for
 from contrasweep.tuning.ray.watch import report_crashes
@@ -62,6 +63,7 @@ class RankActor:
         if self._store is None:
             self._store = TCPStore(host, port, self._ranks.world)
         rank, world = self._ranks.rank, self._ranks.world
+        meet_on_rays_network()
         dist.init_process_group(
             backend, store=self._store, rank=rank, world_size=world, timeout=rank_timeouts.COLLECTIVE
         )
