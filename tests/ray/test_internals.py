@@ -16,7 +16,7 @@ import pytest
 import ray
 from ray import tune
 from ray.exceptions import RayActorError, RayTaskError
-from ray.train import WorkerGroupError
+from ray.train import ControllerError, WorkerGroupError
 from ray.train.v2._internal.exceptions import UserExceptionWithTraceback
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
@@ -125,6 +125,7 @@ def test_the_workers_of_a_train_run_tell_what_they_raised() -> None:
     raised = ValueError("of a worker")
     error = WorkerGroupError("told", {1: UserExceptionWithTraceback(raised, "trace")})
     assert internals.raised_by_workers(error) == [raised], MEND
+    assert internals.raised_by_workers(ControllerError(raised)) == [raised], MEND
     assert internals.raised_by_workers(raised) == []
 
 

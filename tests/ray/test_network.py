@@ -1,6 +1,7 @@
 """The workers of a group meet on the network of Ray, also where a machine's name is a loopback address."""
 
 import os
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,18 @@ import torch.distributed as dist
 from ray.train.torch.config import _TorchBackend
 
 from contrasweep.tuning.objectives.ranks import Ranks
-from contrasweep.tuning.ray import network
-from contrasweep.tuning.ray.network import GLOO_INTERFACE, interface_of, meet_on_rays_network
+from contrasweep.tuning.ray import network, worker_group
+from contrasweep.tuning.ray.network import (
+    GLOO_INTERFACE,
+    apart_in_words,
+    interface_of,
+    meet_on_rays_network,
+    open_door,
+    unreached,
+)
+from contrasweep.tuning.ray.nodes import NodeLacks
 from contrasweep.tuning.ray.torch_backend import TorchOnRaysNetwork
-from contrasweep.tuning.ray.worker_group import RankActor
+from contrasweep.tuning.ray.worker_group import RankActor, RankGroup
 
 
 @pytest.fixture
@@ -62,7 +71,51 @@ def test_the_workers_of_ray_train_join_on_that_interface(
 ) -> None:
     seen: list[str | None] = []
     monkeypatch.setattr(_TorchBackend, "on_start", lambda *_: seen.append(os.environ.get(GLOO_INTERFACE)))
-    workers: Any = SimpleNamespace(execute=lambda function: function())
+    workers: Any = SimpleNamespace(execute=lambda function, *given: [function(*given)])
     config = TorchOnRaysNetwork(backend="gloo", timeout_s=60)
     config.backend_cls().on_start(workers, config)
     assert seen == ["lo"]
+
+
+def test_a_door_is_reached_and_one_that_is_closed_is_not(
+    node: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doors = [open_door()]
+    assert doors[0][0] == "127.0.0.1"
+    assert unreached(doors) == [], "this node itself"
+    node["address"] = "127.0.0.9"
+    assert unreached(doors) == [], "from another node"
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        closed = nobody.getsockname()[1]
+    assert unreached([("127.0.0.1", closed), ("127.0.0.9", closed)]) == [("127.0.0.9", "127.0.0.1")]
+    assert apart_in_words([[], []]) is None
+    told = apart_in_words([[("b", "c")], [("c", "b")], [("c", "b")]])
+    assert told is not None
+    assert "no connection to c from b, b from c." in told
+
+
+def test_workers_of_ray_train_that_do_not_reach_each_other_are_told_before_they_meet() -> None:
+    told = iter([["a door"], [[("here", "there")]]])
+    workers: Any = SimpleNamespace(execute=lambda *_: next(told))
+    config = TorchOnRaysNetwork(backend="gloo")
+    with pytest.raises(NodeLacks, match="no connection to there from here"):
+        config.backend_cls().on_start(workers, config)
+
+
+def test_a_trial_whose_workers_do_not_reach_each_other_is_no_failure(
+    node: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = RankGroup("crashes", checks_node=False)
+    killed: list[Any] = []
+    calls = {"open_door": ("here", 1), "unreached": [("here", "there")]}
+    rank = SimpleNamespace(
+        **{name: SimpleNamespace(remote=lambda *_, told=told: told) for name, told in calls.items()}
+    )
+    monkeypatch.setattr(group, "_started", lambda request: [rank, rank])
+    monkeypatch.setattr(worker_group.ray, "get", lambda given: given)
+    monkeypatch.setattr(worker_group.ray, "kill", killed.append)
+    request: Any = SimpleNamespace(gpus=0.0)
+    trial = group.begin(request)
+    with pytest.raises(NodeLacks, match="no connection to there from here"):
+        trial.advance()
+    assert killed == [rank, rank], "the next trial gets new ones"

@@ -97,6 +97,8 @@ def forget(trial: Any) -> None:
 
 
 def raised_by_workers(error: BaseException) -> list[BaseException]:
-    """Return the exceptions of the workers of a Ray Train run, if `error` tells of any."""
+    """Return the exceptions of the workers of a Ray Train run, or of their start, if `error` tells of any."""
+    at_start = getattr(error, "controller_failure", None)
+    failures = [*getattr(error, "worker_failures", {}).values(), *([] if at_start is None else [at_start])]
     # Ray Train wraps each of them.
-    return [getattr(one, "_base_exc", one) for one in getattr(error, "worker_failures", {}).values()]
+    return [getattr(one, "_base_exc", one) for one in failures]

@@ -1,14 +1,23 @@
-"""The network on which the workers of a group meet: that of Ray, which all its nodes reach."""
+"""The network on which the workers of a group meet: that of Ray, on which its nodes know each other."""
 
 import fcntl
 import os
 import socket
 import struct
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 
 import ray
 
 GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that tells gloo which network interface to use."""
+
+DOOR_SECONDS = 60.0
+"""How long a worker can be reached at the port of `open_door`."""
+
+REACH_SECONDS = 10.0
+"""How long a connection to another node may take."""
 
 _ASK_ADDRESS = 0x8915
 """Linux's SIOCGIFADDR: the IPv4 address of an interface."""
@@ -37,3 +46,48 @@ def interface_of(address: str) -> str | None:
             if socket.inet_ntoa(told[20:24]) == address:
                 return name
     return None
+
+
+def open_door() -> tuple[str, int]:
+    """Return this node's address and a port at which others can reach this process for `DOOR_SECONDS`."""
+    door = socket.create_server(("", 0))
+    closing = Timer(DOOR_SECONDS, door.close)
+    closing.daemon = True
+    closing.start()
+    host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    port: int = door.getsockname()[1]
+    return host, port
+
+
+def unreached(doors: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+    """Return from where to where there is no connection: from this node to a node of one of the `doors`."""
+    here: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    others = {host: port for host, port in doors if host != here}
+    if not others:
+        return []
+    with ThreadPoolExecutor(len(others)) as pool:
+        reached = pool.map(_reaches, others.items())
+        return [(here, host) for host, is_reached in zip(others, reached, strict=True) if not is_reached]
+
+
+def _reaches(door: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(door, timeout=REACH_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def apart_in_words(found: Iterable[Sequence[tuple[str, str]]]) -> str | None:
+    """Return the message about what the workers of a group do not reach; None if they reach each other.
+
+    Without this message, gloo and NCCL would wait for ten minutes, and then name a port.
+    """
+    pairs = sorted({pair for own in found for pair in own})
+    if not pairs:
+        return None
+    told = ", ".join(f"{there} from {here}" for here, there in pairs)
+    return (
+        f"the workers of a trial do not reach each other: no connection to {told}. The nodes must reach each "
+        "other on all ports"
+    )

@@ -23,8 +23,8 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import Ranks
-from contrasweep.tuning.ray.network import meet_on_rays_network
-from contrasweep.tuning.ray.nodes import take_share_of_node, trial_nowhere
+from contrasweep.tuning.ray.network import apart_in_words, meet_on_rays_network, open_door, unreached
+from contrasweep.tuning.ray.nodes import NodeLacks, TrialNowhere, take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.reserved import backend_for
 from contrasweep.tuning.ray.watch import report_crashes
 from contrasweep.tuning.store import StoreUnavailable, TrialOvertaken
@@ -57,6 +57,14 @@ class RankActor:
         host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         self._store = TCPStore(host, 0, self._ranks.world, is_master=True, wait_for_workers=False)
         return host, self._store.port
+
+    def open_door(self) -> tuple[str, int]:
+        """Call `network.open_door`."""
+        return open_door()
+
+    def unreached(self, doors: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+        """Call `network.unreached`."""
+        return unreached(doors)
 
     def join(self, host: str, port: int, backend: str) -> None:
         """Join the process group of the ranks."""
@@ -102,10 +110,17 @@ class RankGroup:
         self._checks_node = checks_node
         self._actors: list[Any] = []
 
-    def begin(self, request: TrialRequest) -> "RankGroup":
-        """Begin a trial on the present ranks, or on new ones if there are none."""
+    def begin(self, request: TrialRequest) -> "RankGroup | TrialNowhere":
+        """Begin a trial on the present ranks, or on new ones if there are none.
+
+        If new ones do not reach each other, the trial that is returned raises this as `NodeLacks`.
+        """
         if not self._actors:
             self._actors = self._started(request)
+            apart = self._joined(request)
+            if apart is not None:
+                self.end()
+                return TrialNowhere(NodeLacks(apart))
         ray.get([actor.begin.remote(request) for actor in self._actors])
         return self
 
@@ -146,7 +161,7 @@ class RankGroup:
     def _started(self, request: TrialRequest) -> list[Any]:
         group: Any = ray.util.get_current_placement_group()
         remote: Any = ray.remote(RankActor)
-        actors = [
+        return [
             remote.options(
                 num_cpus=request.cpus,
                 num_gpus=request.gpus,
@@ -157,9 +172,15 @@ class RankGroup:
             ).remote(rank, request, self._crashes, self._checks_node)
             for rank in range(request.workers)
         ]
-        host, port = ray.get(actors[0].open.remote())
-        ray.get([actor.join.remote(host, port, backend_for(request.gpus)) for actor in actors])
-        return actors
+
+    def _joined(self, request: TrialRequest) -> str | None:
+        """Let all ranks join one process group; return why they cannot."""
+        doors = ray.get([actor.open_door.remote() for actor in self._actors])
+        apart = apart_in_words(ray.get([actor.unreached.remote(doors) for actor in self._actors]))
+        if apart is None:
+            host, port = ray.get(self._actors[0].open.remote())
+            ray.get([actor.join.remote(host, port, backend_for(request.gpus)) for actor in self._actors])
+        return apart
 
 
 def _outcomes(calls: Sequence[Any]) -> tuple[dict[int, TrialReport], dict[int, RayError]]:
