@@ -110,17 +110,16 @@ def metadata_of(content: bytes) -> dict[str, str]:
 
 
 def _unwrapped(held: object) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    inside: list[str] = []
-    while isinstance(held, Mapping):
-        tensors = {str(key): value for key, value in held.items() if isinstance(value, Tensor)}
+    """Return the tensors of what torch saved, and the keys of the mappings around them."""
+    if not isinstance(held, Mapping):
+        return {}, ()
+    # Checkpoints hold tensors beside the network, such as the best accuracy in that of torch's example for
+    # ImageNet, so the mappings are looked into first.
+    for key in WRAPPERS:
+        tensors, inside = _unwrapped(held.get(key))
         if tensors:
-            return tensors, tuple(inside)
-        key = next((key for key in WRAPPERS if isinstance(held.get(key), Mapping)), None)
-        if key is None:
-            break
-        inside.append(key)
-        held = held[key]
-    return {}, ()
+            return tensors, (key, *inside)
+    return {str(key): value for key, value in held.items() if isinstance(value, Tensor)}, ()
 
 
 def network_of(encoder: Encoder) -> nn.Module:

@@ -46,6 +46,15 @@ WRAPPINGS: dict[str, tuple[Callable[[State], Any], tuple[str, ...]]] = {
         lambda state: {"epoch": 3, "state_dict": _prefixed(_head(state), "backbone.")},
         ("'state_dict' unwrapped", "prefix 'backbone.' stripped", "left out fc.weight, fc.bias"),
     ),
+    "torch's example": (
+        lambda state: {
+            "epoch": 90,
+            "arch": "resnet18",
+            "state_dict": _prefixed(_head(state), "module."),
+            "best_acc1": torch.tensor(69.8),
+        },
+        ("'state_dict' unwrapped", "prefix 'module.' stripped", "left out fc.weight, fc.bias"),
+    ),
     "parallel": (
         lambda state: {
             "model": {**_prefixed(state, "module.encoder."), "module.head.0.weight": torch.zeros(2)}
