@@ -159,8 +159,8 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
     """Return the weights of a file under the names of `network`, which may be without memory.
 
     Raises:
-        ValueError: one of the network is missing in the file, or has another shape there, the file has one
-            more that belongs to no head, or several networks in the file fit.
+        ValueError: one of the network is missing in the file, has another shape there, or holds whole
+            numbers, NaN or Inf; the file has one more that belongs to no head, or several networks fit.
     """
     wanted = network.state_dict()
     prefix = _prefix(stored, wanted)
@@ -174,6 +174,8 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
     told = differences(own, {key: value for key, value in inside.items() if key not in heads})
     if told:
         raise ValueError(f"{stored.place} does not fit the network: {told}")
+    if broken := _broken(network, inside):
+        raise ValueError(f"{stored.place} holds no usable weights: {broken}")
     remarks = [f"{'.'.join(stored.inside)!r} unwrapped"] if stored.inside else []
     remarks += [f"prefix {prefix!r} stripped"] if prefix else []
     remarks += [f"left out {few([*heads, *outside])}"] if heads or outside else []
@@ -193,6 +195,20 @@ def differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> st
         "of another shape": shapes,
     }
     return "; ".join(f"{what}: {few(names)}" for what, names in faults.items() if names)
+
+
+def _broken(network: nn.Module, given: Mapping[str, Tensor]) -> str:
+    """Return which of the weights `given` for a network are no finite fractions; empty: none."""
+    # Other buffers may hold Inf, such as a constant mask.
+    statistics = (
+        name for name, _ in network.named_buffers() if name.endswith(("running_mean", "running_var"))
+    )
+    names = [*(name for name, _ in network.named_parameters()), *statistics]
+    faults = {
+        "whole numbers (quantised)": [name for name in names if not given[name].is_floating_point()],
+        "NaN or Inf": [name for name in names if not bool(given[name].float().isfinite().all())],
+    }
+    return "; ".join(f"{what} in {few(found)}" for what, found in faults.items() if found)
 
 
 def _prefix(stored: StoredWeights, wanted: Iterable[str]) -> str:

@@ -153,6 +153,18 @@ def _without(state: State, *names: str) -> State:
             lambda s: {"other": torch.zeros(2)},
             "none of the network's tensors: it has 'other', the network 'bn1",
         ),
+        (
+            lambda s: {**s, "conv1.weight": (100 * s["conv1.weight"]).to(torch.int8)},
+            r"no usable weights: whole numbers \(quantised\) in conv1.weight$",
+        ),
+        (
+            lambda s: {
+                **s,
+                "bn1.running_var": s["bn1.running_var"] / 0,
+                "conv1.weight": s["conv1.weight"] * torch.nan,
+            },
+            "no usable weights: NaN or Inf in conv1.weight, bn1.running_var$",
+        ),
         (lambda s: {"epoch": 3, "weights": {"a": s}}, "holds no tensors by name, but 'epoch', 'weights'"),
         (lambda s: [1, 2], "holds no tensors by name, but list"),
     ],
