@@ -171,4 +171,19 @@ def _file(encoder: Encoder, header: Mapping[str, Any], experiment: str) -> bytes
     if of_library(header["name"]):
         library, _ = library_and_model(header["name"])
         metadata["library"] = f"{library} {version(library)}"
-    return save(tensors, metadata=metadata)
+    return _with_ordered_metadata(save(tensors, metadata=metadata))
+
+
+def _with_ordered_metadata(content: bytes) -> bytes:
+    """Return a safetensors file with its metadata sorted by name.
+
+    `save` writes them in another order each time, so that equal encoders would have other SHA-256 digests,
+    by which an experiment knows the file that it starts from.
+    """
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    written = json.dumps(header, separators=(",", ":")).encode()
+    # The tensors begin at a multiple of 8 bytes, as `save` has it.
+    written += b" " * (-len(written) % 8)
+    return len(written).to_bytes(8, "little") + written + content[8 + length :]

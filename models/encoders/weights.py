@@ -110,17 +110,16 @@ def metadata_of(content: bytes) -> dict[str, str]:
 
 
 def _unwrapped(held: object) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    inside: list[str] = []
-    while isinstance(held, Mapping):
-        tensors = {str(key): value for key, value in held.items() if isinstance(value, Tensor)}
+    """Return the tensors of what torch saved, and the keys of the mappings around them."""
+    if not isinstance(held, Mapping):
+        return {}, ()
+    # Checkpoints hold tensors beside the network, such as the best accuracy in that of torch's example for
+    # ImageNet, so the mappings are looked into first.
+    for key in WRAPPERS:
+        tensors, inside = _unwrapped(held.get(key))
         if tensors:
-            return tensors, tuple(inside)
-        key = next((key for key in WRAPPERS if isinstance(held.get(key), Mapping)), None)
-        if key is None:
-            break
-        inside.append(key)
-        held = held[key]
-    return {}, ()
+            return tensors, (key, *inside)
+    return {str(key): value for key, value in held.items() if isinstance(value, Tensor)}, ()
 
 
 def network_of(encoder: Encoder) -> nn.Module:
@@ -160,8 +159,8 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
     """Return the weights of a file under the names of `network`, which may be without memory.
 
     Raises:
-        ValueError: one of the network is missing in the file, or has another shape there, the file has one
-            more that belongs to no head, or several networks in the file fit.
+        ValueError: one of the network is missing in the file, has another shape there, or holds whole
+            numbers, NaN or Inf; the file has one more that belongs to no head, or several networks fit.
     """
     wanted = network.state_dict()
     prefix = _prefix(stored, wanted)
@@ -175,6 +174,8 @@ def fitting(stored: StoredWeights, network: nn.Module) -> FittingWeights:
     told = differences(own, {key: value for key, value in inside.items() if key not in heads})
     if told:
         raise ValueError(f"{stored.place} does not fit the network: {told}")
+    if broken := _broken(network, inside):
+        raise ValueError(f"{stored.place} holds no usable weights: {broken}")
     remarks = [f"{'.'.join(stored.inside)!r} unwrapped"] if stored.inside else []
     remarks += [f"prefix {prefix!r} stripped"] if prefix else []
     remarks += [f"left out {few([*heads, *outside])}"] if heads or outside else []
@@ -194,6 +195,20 @@ def differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> st
         "of another shape": shapes,
     }
     return "; ".join(f"{what}: {few(names)}" for what, names in faults.items() if names)
+
+
+def _broken(network: nn.Module, given: Mapping[str, Tensor]) -> str:
+    """Return which of the weights `given` for a network are no finite fractions; empty: none."""
+    # Other buffers may hold Inf, such as a constant mask.
+    statistics = (
+        name for name, _ in network.named_buffers() if name.endswith(("running_mean", "running_var"))
+    )
+    names = [*(name for name, _ in network.named_parameters()), *statistics]
+    faults = {
+        "whole numbers (quantised)": [name for name in names if not given[name].is_floating_point()],
+        "NaN or Inf": [name for name in names if not bool(given[name].float().isfinite().all())],
+    }
+    return "; ".join(f"{what} in {few(found)}" for what, found in faults.items() if found)
 
 
 def _prefix(stored: StoredWeights, wanted: Iterable[str]) -> str:

@@ -87,9 +87,7 @@ def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command)
     (row,) = (line for line in card.splitlines() if line.startswith("| accuracy"))
     assert row == "| accuracy | 0.5 | 0.60 ± 0.10 (n = 3) | 0.3516 to 0.8484 | 0.4 ± 0 (n = 3) |"
     assert "dataset: digits" in card
-    assert (
-        "the shorter side is resized and the centre square cut out; a square image stays whole. The" in card
-    )
+    assert "the shorter side is resized and the centre square cut out; a square image stays whole. It" in card
     assert list(Path().glob(".out*")) == []
     given = json.loads(Path("out/config.json").read_text())["preprocessing"]
     assert (given["size"], given["mean"], given["std"]) == (32, [0.0] * 3, [1.0] * 3)
@@ -110,6 +108,25 @@ def test_the_card_says_which_part_of_an_image_the_encoder_saw(export: Command) -
     assert (
         "Of its sides the central 0.875 is kept. The square is resized" in Path("out/README.md").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "first"),
+    [
+        ("digits", " It is resized to 8 x 8 pixels first, as those of the training were."),
+        ("image-folder:path=absent,size=16", " It is resized to 16 x 16 pixels first, as"),
+        ("image-folder:path=absent,size=32", " The square is resized to 32 x 32 pixels"),
+        ("of-a-plug-in", " The square is resized to 32 x 32 pixels"),
+    ],
+)
+def test_the_card_says_that_images_were_resized_twice(dataset: str, first: str, export: Command) -> None:
+    """Resized once, an image has other pixels than those of the training."""
+    experiment = Experiment(method="infonce", dataset=dataset).model_dump_json()
+    network = build_encoder("resnet18", 3, 32)
+    content = encoder_bytes(network, name="resnet18", channels=3, image_size=32, experiment=experiment)
+    Path("a.safetensors").write_bytes(content)
+    assert export("a.safetensors", "--format", "torchvision", "-o", "out").exit_code == 0
+    assert f"a square image stays whole.{first}" in Path("out/README.md").read_text()
 
 
 def test_the_example_of_onnx_runs_with_what_its_extra_installs() -> None:

@@ -51,6 +51,14 @@ def test_an_encoder_that_normalises_its_images_does_so_when_it_is_read_back(tmp_
         assert torch.equal(load_encoder(path)(images), encoder.eval()(images))
 
 
+def test_equal_encoders_have_equal_files() -> None:
+    """An experiment that starts from such a file knows it by its SHA-256, also after it was made again."""
+    encoder = build_encoder("small-conv", 3, 8)
+    made = [encoder_bytes(encoder, name="small-conv", channels=3, image_size=8) for _ in range(20)]
+    assert len(set(made)) == 1
+    assert (8 + int.from_bytes(made[0][:8], "little")) % 8 == 0
+
+
 def test_the_layout_in_memory_does_not_matter(tmp_path: Path) -> None:
     encoder = build_encoder("small-conv", 3, 8)
     plain, last = tmp_path / "plain.safetensors", tmp_path / "last.safetensors"

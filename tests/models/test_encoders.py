@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from contrasweep.models import ENCODERS, VECTOR_ENCODERS, build_encoder, build_vector_encoder
+from contrasweep.models.encoders.bagnet import PatchBlock
 
 
 def _parameters(module: nn.Module) -> int:
@@ -213,6 +214,12 @@ def test_the_stems_differ_by_four_in_pixels(depth: int) -> None:
     assert shapes == {f"resnet{depth}": 1, f"resnet{depth}-cifar": 4}
 
 
+def test_both_paths_of_a_bagnet_block_start_at_the_same_corner() -> None:
+    block, features = PatchBlock(2, 4, kernel_size=3, stride=2).eval(), torch.rand(1, 2, 8, 8)
+    nn.init.zeros_(block.get_submodule("residual.4").weight)  # type: ignore[arg-type]
+    assert torch.equal(block(features), block.shortcut(features).relu()[:, :, :3, :3])
+
+
 def test_a_place_of_bagnet_sees_five_by_five_pixels() -> None:
     encoder = build_encoder("bagnet18", 1, 37).eval()
     assert isinstance(encoder.body, nn.Sequential)
@@ -275,6 +282,8 @@ def test_an_encoder_normalises_its_images_channel_by_channel(
     weights = [tuple(weight.shape) for weight in plain.parameters()]
     assert [tuple(weight.shape) for weight in normalising.parameters()] == weights
     assert len(normalising.state_dict()) == len(plain.state_dict())
+    halves = [one.body.get_submodule(one.middle or "") for one in (normalising, plain)]
+    assert repr(halves[0]) == repr(halves[1]) != repr(plain.body)
 
 
 @pytest.mark.parametrize(("mean", "std"), [((0.5, 0.5), (0.5, 0.5)), ((0.5,), ()), ((), (0.5,))])

@@ -1,5 +1,8 @@
 """Exported encoders: the example of each format loads the files and gives our features."""
 
+import math
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from contrasweep.models.encoders.encoder import Encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.models.formats import FORMATS, Network, NotOffered, Package, network_of
+from contrasweep.models.formats.as_timm import timm_config
 
 READERS = {"torchvision": "torchvision", "timm": "timm", "hf": "transformers", "onnx": "onnxruntime"}
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.25)
@@ -113,6 +117,25 @@ def test_the_library_prepares_a_photograph_as_we_do(form: str, centre: float, tm
     expected = normalise(whole_image(stored[None], 32, centre=centre), MEAN, STD)
     # Pillow resizes whole levels, so it rounds.
     torch.testing.assert_close(theirs, expected, rtol=0, atol=1.5 / 255 / min(STD))
+
+
+@pytest.mark.parametrize("form", ["timm", "hf"])
+def test_the_library_leaves_a_grey_photograph_grey(form: str, tmp_path: Path) -> None:
+    pytest.importorskip(READERS[form])
+    network = trained("resnet18", 1, 32, MEAN[:1], STD[:1])
+    for name, content in FORMATS[form].write(network).files.items():
+        (tmp_path / name).write_bytes(content)
+    levels = torch.randint(256, (1, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    expected = normalise(whole_image(levels[None], 32), MEAN[:1], STD[:1])
+    torch.testing.assert_close(_prepared(form, tmp_path, to_pil_image(levels)), expected)
+
+
+def test_timm_which_rounds_down_resizes_to_as_many_pixels_as_we() -> None:
+    network = trained("resnet18")
+    for size, centre in product(range(8, 600), (0.5, 0.66, 0.875, 0.9, 1.0)):
+        shown = replace(network, size=size, centre=centre)
+        share = timm_config(shown, "timm")["pretrained_cfg"]["crop_pct"]
+        assert math.floor(size / share) == shown.resized
 
 
 def _prepared(form: str, folder: Path, image: Any) -> Tensor:

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from contrasweep.models import HEADS, build_encoder, build_head, projection_head
+from contrasweep.models.branching import BranchingHead
 
 
 def _parameters(module: nn.Module) -> int:
@@ -71,3 +72,11 @@ def test_what_is_no_head_is_refused() -> None:
         build_head("mlp2", 4)
     with pytest.raises(ValueError, match=r"widths must be at least 1.*outputs 0"):
         build_head("mlp", 4, 4, 0)
+
+
+def test_a_branching_head_that_is_restored_has_its_groups() -> None:
+    head, restored = BranchingHead(8, 3), BranchingHead(8, 3)
+    head.part(1, torch.tensor([0, 1, 1]))
+    restored.load_state_dict(head.state_dict())
+    features = torch.randn(4, 8)
+    assert torch.equal(restored(features), head(features))

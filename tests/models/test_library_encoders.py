@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from torch import nn
+from torch import Tensor, nn
 
 from contrasweep.libraries import LIBRARIES, library_and_model
 from contrasweep.models import build_encoder, check_images, check_two_sizes, encoder_bytes, load_encoder
@@ -49,6 +49,21 @@ def test_every_layer_learns_and_nothing_is_drawn(name: str, size: int, width: in
     (features * torch.randn(features.shape)).sum().backward()
     assert all(weight.grad is not None for weight in encoder.parameters())
     assert all(bool(weight.grad.any()) for weight in encoder.parameters() if weight.ndim > 1)  # type: ignore[union-attr]
+
+
+@needs_timm
+def test_stochastic_depth_is_off() -> None:
+    encoder, images = build_encoder("timm:fasternet_t1", 3, 32), torch.rand(2, 3, 32, 32)
+    state = torch.get_rng_state()
+    encoder(images)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_first_convolution_for_grey_images_differs_in_its_channels_alone() -> None:
+    first = build_encoder("torchvision:squeezenet1_1", 3, 32).body.get_submodule("features.0")
+    grey = build_encoder("torchvision:squeezenet1_1", 1, 32).body.get_submodule("features.0")
+    assert repr(grey) == repr(first).replace("Conv2d(3,", "Conv2d(1,")
+    assert isinstance(grey.bias, Tensor)
 
 
 def test_a_network_with_a_version_number_beside_its_tensors_is_read_again(tmp_path: Path) -> None:

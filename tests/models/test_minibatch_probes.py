@@ -123,8 +123,12 @@ def test_every_epoch_may_have_features_of_its_own() -> None:
         asked.append(epoch)
         return features if epoch != 1 else -features
 
-    same = fit_minibatch(lambda _: features, labels, CLASSES, recipe, _generator())
-    assert torch.equal(same.weight, fit_minibatch(features, labels, CLASSES, recipe, _generator()).weight)
+    for standardise in (True, False):
+        same, once = (
+            fit_minibatch(given, labels, CLASSES, recipe, _generator(), standardise=standardise)
+            for given in (lambda _: features, features)
+        )
+        assert torch.equal(same.weight, once.weight)
     other = fit_minibatch(of_epoch, labels, CLASSES, recipe, _generator())
     assert asked == [0, 1, 2]
     assert not torch.equal(other.weight, same.weight)

@@ -46,6 +46,15 @@ WRAPPINGS: dict[str, tuple[Callable[[State], Any], tuple[str, ...]]] = {
         lambda state: {"epoch": 3, "state_dict": _prefixed(_head(state), "backbone.")},
         ("'state_dict' unwrapped", "prefix 'backbone.' stripped", "left out fc.weight, fc.bias"),
     ),
+    "torch's example": (
+        lambda state: {
+            "epoch": 90,
+            "arch": "resnet18",
+            "state_dict": _prefixed(_head(state), "module."),
+            "best_acc1": torch.tensor(69.8),
+        },
+        ("'state_dict' unwrapped", "prefix 'module.' stripped", "left out fc.weight, fc.bias"),
+    ),
     "parallel": (
         lambda state: {
             "model": {**_prefixed(state, "module.encoder."), "module.head.0.weight": torch.zeros(2)}
@@ -143,6 +152,18 @@ def _without(state: State, *names: str) -> State:
         (
             lambda s: {"other": torch.zeros(2)},
             "none of the network's tensors: it has 'other', the network 'bn1",
+        ),
+        (
+            lambda s: {**s, "conv1.weight": (100 * s["conv1.weight"]).to(torch.int8)},
+            r"no usable weights: whole numbers \(quantised\) in conv1.weight$",
+        ),
+        (
+            lambda s: {
+                **s,
+                "bn1.running_var": s["bn1.running_var"] / 0,
+                "conv1.weight": s["conv1.weight"] * torch.nan,
+            },
+            "no usable weights: NaN or Inf in conv1.weight, bn1.running_var$",
         ),
         (lambda s: {"epoch": 3, "weights": {"a": s}}, "holds no tensors by name, but 'epoch', 'weights'"),
         (lambda s: [1, 2], "holds no tensors by name, but list"),

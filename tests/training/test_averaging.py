@@ -69,6 +69,20 @@ def test_what_is_scored_and_kept_is_the_average(experiment: Make, data: Prepared
     assert averaged.metrics["val.ridge_colour_mse"] != plain.metrics["val.ridge_colour_mse"]
 
 
+def test_its_steps_are_counted_from_one_over_the_whole_run(
+    experiment: Make, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    monkeypatch.setattr(WeightAverage, "follow", lambda _, step: steps.append(step))
+    e = experiment("infonce", {"optimizer.ema": 0.9, "epochs": 2})
+    begun, *_ = [record.checkpoint() for record in pretrain(e, data=data) if record.epoch == 1]
+    assert steps == list(range(1, len(steps) + 1))
+    whole = steps.copy()
+    steps.clear()
+    list(pretrain(e, begun, data=data))
+    assert steps == whole[len(whole) // 2 :]
+
+
 def test_an_average_with_a_small_decay_is_nearly_the_weights(experiment: Make, data: PreparedData) -> None:
     last = _last(experiment("infonce", {"optimizer.ema": 1e-6}), data)
     shown, held = last.objective.state_dict(), last._run.average.state_dict()

@@ -10,7 +10,7 @@ import yaml
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from contrasweep.models import load_encoder
+from contrasweep.models import build_encoder, load_encoder
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import pretrain
@@ -38,6 +38,16 @@ def test_a_checkpoint_has_the_encoder_of_its_run(
     assert expected.keys() == found.keys()
     for name, weights in expected.items():
         assert torch.equal(found[name], weights), name
+
+
+def test_the_file_that_a_run_began_with_may_be_gone(tmp_path: Path) -> None:
+    start = tmp_path / "start.pt"
+    torch.save(build_encoder("small-conv", 1, 8).state_dict(), start)
+    values = {"encoder.name": "small-conv", "encoder.weights": str(start), "epochs": 1}
+    experiment = resolve("infonce", "digits", {**FEW, **values})
+    first = next(iter(pretrain(experiment)))
+    start.unlink()
+    assert encoder_file_of(first.checkpoint(), experiment) == first.encoder_file()
 
 
 def test_train_writes_the_encoder_now_or_from_a_finished_checkpoint(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from contrasweep.models.formats import Format, Network
 from contrasweep.models.formats.network import RESIZED, SQUARE
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.export.source import Run, Source
+from contrasweep.tuning.objectives.prepared import stored_size
 from contrasweep.tuning.results.columns import score_in_words, score_interval, unit_note
 from contrasweep.tuning.results.commands import final_runs_command
 from contrasweep.tuning.results.final_runs import main_score
@@ -32,7 +33,7 @@ def model_card(source: Source, network: Network, form: Format, example: str) -> 
         f"`images` are floats `(B, {network.channels}, {network.size}, {network.size})` in 0..1; `features` "
         f"are `(B, {network.encoder.width})`.",
         f"```python\n{example}```",
-        _preprocessing(network),
+        _preprocessing(network, experiment),
         "## How it was trained",
         _training(source, experiment),
     ]
@@ -137,12 +138,15 @@ def _words(one: Summary) -> str:
     return f"{mean_and_std(one)} (n = {one.n})"
 
 
-def _preprocessing(network: Network) -> str:
+def _preprocessing(network: Network, experiment: Experiment | None) -> str:
     """Say what turns an image into an input: `data.fit_square`, then `data.whole_image` with the centre."""
     centre = network.centre
+    stored = None if experiment is None else stored_size(experiment)
+    before = f" It is resized to {stored} x {stored} pixels first, as those of the training were."
+    first = "" if stored in (None, network.resized) else before
     kept = "" if centre == 1 else f" Of its sides the central {number_text(centre)} is kept."
     lines = [
-        f"An image becomes a square: {SQUARE}; a square image stays whole.{kept} "
+        f"An image becomes a square: {SQUARE}; a square image stays whole.{first}{kept} "
         f"The square is resized to {network.size} x {network.size} pixels "
         f"({RESIZED}) and divided by 255."
     ]

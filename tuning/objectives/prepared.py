@@ -4,6 +4,7 @@ Transductive runs train on few labelled objects of several views and on the unla
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -25,6 +26,7 @@ from contrasweep.data import (
     load_transductive,
     load_uncut,
     numpy_generator,
+    resized_to,
     shard_lengths,
     torch_generator,
     whole_image,
@@ -332,6 +334,22 @@ def cut_of(held_out: ValidationSettings) -> dict[str, Any]:
 def spec_for(experiment: Experiment, data_root: Path | None = None) -> DatasetSpec | TransductiveSpec:
     """Return the facts of the experiment's dataset, with the size of view that the experiment asks for."""
     return dataset_spec(experiment.dataset, data_root).at_view_size(experiment.views.size)
+
+
+def stored_size(experiment: Experiment, data_root: Path | None = None) -> int | None:
+    """Return the pixels a side that the images of an experiment had before they were resized to its views.
+
+    Images that are to look like them get this size first: resized once, they would have other pixels. None
+    where it is not known, because the dataset is not.
+    """
+    # The files of the dataset may be absent here, and so may a plug-in that adds it.
+    with suppress(ValueError):
+        if stored := resized_to(experiment.dataset):
+            return stored
+        spec = dataset_spec(experiment.dataset, data_root)
+        if isinstance(spec, DatasetSpec):
+            return spec.image_size
+    return None
 
 
 def preparation_key(experiment: Experiment, data_root: Path | None = None) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,8 +11,8 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from contrasweep.data import DatasetSpec, dataset_spec, resized_to
 from contrasweep.tuning.files import write_whole, written_whole
+from contrasweep.tuning.objectives.prepared import stored_size
 from contrasweep.tuning.reports.page import Section, render_page
 from contrasweep.tuning.results.commands import results_folder
 from contrasweep.tuning.training.devices import AUTO, device_for
@@ -131,21 +130,9 @@ def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder, method:
 
 
 def _stored_size(encoder: GivenEncoder, data_root: Path | None) -> int:
-    """Return the pixels a side that images of a folder get first: those of the images of the training.
-
-    Those may have been resized twice, to the size of their dataset and then to that of the views. Resized
-    once, an image has other pixels.
-    """
+    """Return the pixels a side that images of a folder get first: those of the images of the training."""
     experiment = encoder.experiment
-    # The files of the dataset may be absent here, and so may a plug-in that adds it.
-    with suppress(ValueError):
-        spec = dataset_spec(experiment.dataset, data_root)
-        if isinstance(spec, DatasetSpec):
-            return spec.image_size
-    stored = None
-    with suppress(ValueError):
-        stored = resized_to(experiment.dataset)
-    return stored or round(encoder.takes.size / experiment.probes.centre)
+    return stored_size(experiment, data_root) or round(encoder.takes.size / experiment.probes.centre)
 
 
 def _preprocessing(images: ImageSet, encoder: GivenEncoder) -> str:
