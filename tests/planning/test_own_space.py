@@ -97,6 +97,10 @@ def test_a_default_that_is_left_out_is_the_methods_or_the_middle(
             "optimizer: {lr: {log: [0.001, 1.0]}, momentum: 0.9}\ntemperature: [0.05, 1.0]\n",
             ["optimizer: given a section; write optimizer.lr, optimizer.momentum", "{log: [..]}"],
         ),
+        (
+            "hyperparameters: {temprature: 0.1, lam: 2.0}\nkernel: 3\n",
+            ["hyperparameters: given a section; write temprature, lam", "unknown value of kernel: 3"],
+        ),
         ("- 3\n", ["given list; allowed: a mapping"]),
     ],
 )
