@@ -70,6 +70,8 @@ def test_the_data_are_looked_for_in_the_given_folder(
         ({"temperatur": 0.5}, "Did you mean 'temperature'"),
         ({"temperature": 0.2}, "changes no final run: the configuration has temperature=0.2"),
         ({"validation.fraction": 0.3}, "changes no final run: the configuration has validation.fraction="),
+        ({"validation.seed": 3}, "changes no final run: the configuration has validation.seed=0"),
+        ({"optimizer.trust": 0.01}, "optimizer.trust has no effect with optimizer.name=sgd: leave it out"),
         ({"kernel": "cosine", "sigma2": 10.0}, "sigma2 has no effect with kernel=cosine: leave it out"),
         ({"kernel": "gauss"}, "kernel"),
         ({"seed": 5}, "seed is not ablated: all configurations run on the same fresh seeds"),

@@ -287,11 +287,13 @@ def _check_setting(base: Experiment, name: str, value: Scalar) -> None:
 def _goes_with_others(base: Experiment, name: str, value: Scalar) -> bool:
     """Whether a section refuses a value only beside its other settings at their defaults."""
     section, _, field = name.partition(".")
+    if not field:
+        return False
     try:
         type(getattr(base, section)).model_validate({field: value})
     except ValidationError as error:
         return not any(one["loc"] for one in error.errors())
-    return False
+    return True
 
 
 def _in_declared_types(method: str, space: Space) -> Space:
