@@ -1,12 +1,12 @@
 """A configuration with other settings, which is a row of an ablation."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
-from contrasweep.tuning.errors import InputError, in_one
+from contrasweep.tuning.errors import Faults, InputError, in_one
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.best_config import BestConfig
@@ -64,6 +64,22 @@ def ablated(config: Selected, changes: Mapping[str, Any], data_root: Path | None
         config.seeds,
         config.data_root,
     )
+
+
+def ablated_rows(
+    config: Selected, rows: Iterable[Mapping[str, Any]], data_root: Path | None = None
+) -> list[BestConfig]:
+    """Return the rows of an ablation; each of them is `ablated`.
+
+    Raises:
+        InputError: see `ablated`; the message has the faults of all rows.
+    """
+    faults, found = Faults(), []
+    for changes in rows:
+        with faults.noted():
+            found.append(ablated(config, changes, data_root))
+    faults.tell()
+    return found
 
 
 def _without_idle(before: Experiment, after: Experiment, changes: Mapping[str, Any]) -> Experiment:

@@ -223,11 +223,14 @@ _NAMED_OTHERWISE: Final = {
 
 
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
-    """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
+    """Raise InputError for names in `values` that are neither settings nor hyperparameters of the method."""
     known = dict.fromkeys([*known_settings(experiment.method), *experiment.hyperparameters])
+    faults = Faults()
     for path in values:
-        if path not in known:
-            raise _no_setting(experiment.method, path, list(known))
+        with faults.noted():
+            if path not in known:
+                raise _no_setting(experiment.method, path, list(known))
+    faults.tell()
 
 
 def _no_setting(method: str, path: str, known: Sequence[str]) -> InputError:
