@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from contrasweep.search_spaces import Space
+from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.planning import spaces
 from contrasweep.tuning.planning.best_config import best_yaml, load_best
 from contrasweep.tuning.planning.plan import SweepPlan
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -80,3 +82,16 @@ def test_a_file_of_the_best_trial_is_the_same_experiment(tmp_path: Path) -> None
     file.write_text(best_yaml(selected, {}))
     # `run STUDY` and then `run best.yaml` are the same final runs.
     assert load_best(file).experiment.identity() == experiment.identity()
+
+
+def test_each_value_of_a_long_choice_is_checked_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[object] = []
+    check = spaces._check_setting
+
+    def counted(base: Experiment, name: str, value: Scalar) -> None:
+        checked.append(value)
+        check(base, name, value)
+
+    monkeypatch.setattr(spaces, "_check_setting", counted)
+    plan({"views.min_crop": {"choice": [number / 100 for number in range(1, 101)]}})
+    assert len(checked) < 10 * 100
