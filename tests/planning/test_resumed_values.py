@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.plan import SweepPlan
+from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
+from contrasweep.tuning.planning.resources import AskedResources, Machine
 from contrasweep.tuning.planning.resume_check import Expected, refuse_difference
 
 CONDITIONAL = {
@@ -74,3 +75,11 @@ def test_a_difference_is_told_in_one_short_line(expected: dict[str, Any], told: 
 def test_an_unknown_name_is_told_as_such(expected: dict[str, Any], nearest: str) -> None:
     with pytest.raises(InputError, match=f"Did you mean '{nearest}'"):
         refuse_difference(usual(), usual().record(), Expected(**expected))
+
+
+def test_a_study_of_few_trials_keeps_how_many_may_run_at_once() -> None:
+    there = Machine((4,))
+    plan = plan_sweep("infonce", "digits", name="a", trials=1, concurrency=3, machine=there)
+    assert plan.resources.concurrency == 1
+    again = plan_of(plan.record(), "r", AskedResources(machine=there), extend=5)
+    assert again.resources.concurrency == 3
