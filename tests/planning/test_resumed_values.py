@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.plan import SweepPlan, plan_of
 from contrasweep.tuning.planning.plan_sweep import plan_sweep
@@ -75,6 +76,15 @@ def test_a_difference_is_told_in_one_short_line(expected: dict[str, Any], told: 
 def test_an_unknown_name_is_told_as_such(expected: dict[str, Any], nearest: str) -> None:
     with pytest.raises(InputError, match=f"Did you mean '{nearest}'"):
         refuse_difference(usual(), usual().record(), Expected(**expected))
+
+
+def test_the_order_of_conditions_and_the_defaults_of_a_space_do_not_differ() -> None:
+    keep = ["colour_mse>=200", "accuracy>0.5"]
+    space = Space.parse({"temperature": {"log": [0.1, 1.0], "default": 0.2}})
+    plan = plan_sweep("fair-cclk", "colour-digits", name="a", keep=keep, space=space)
+    # A preset has defaults of its own, and is left out when the study goes on.
+    other = Space.parse({"temperature": {"log": [0.1, 1.0], "default": 0.5}})
+    refuse_difference(plan, plan.record(), Expected(keep=keep[::-1], space=other))
 
 
 def test_a_study_of_few_trials_keeps_how_many_may_run_at_once() -> None:
