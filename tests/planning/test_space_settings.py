@@ -95,3 +95,10 @@ def test_each_value_of_a_long_choice_is_checked_a_few_times(monkeypatch: pytest.
     monkeypatch.setattr(spaces, "_check_setting", counted)
     plan({"views.min_crop": {"choice": [number / 100 for number in range(1, 101)]}})
     assert len(checked) < 10 * 100
+
+
+def test_given_values_beside_a_space_without_them_decide_what_has_an_effect() -> None:
+    space = Space.parse({"temperature": {"log": [0.1, 1.0], "default": 0.2}})
+    linear = complete_space("fair-cclk", space, {"kernel": "linear", "sigma2": 5.0})
+    assert linear.defaults()["sigma2"] == 5.0
+    assert "sigma2" not in complete_space("fair-cclk", space, {"kernel": "cosine"})
