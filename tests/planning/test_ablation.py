@@ -10,7 +10,7 @@ from contrasweep.tuning.cli.run import _rows
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.planning import ablation
-from contrasweep.tuning.planning.ablation import ablated
+from contrasweep.tuning.planning.ablation import ablated, ablated_rows
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import check_study_name, final_name
@@ -68,8 +68,11 @@ def test_the_data_are_looked_for_in_the_given_folder(
     ("changes", "message"),
     [
         ({"temperatur": 0.5}, "Did you mean 'temperature'"),
+        ({"lamb": 0.5, "kernl": 0.5}, "Did you mean 'lam'.*; .*Did you mean 'kernel'"),
         ({"temperature": 0.2}, "changes no final run: the configuration has temperature=0.2"),
         ({"validation.fraction": 0.3}, "changes no final run: the configuration has validation.fraction="),
+        ({"validation.seed": 3}, "changes no final run: the configuration has validation.seed=0"),
+        ({"optimizer.trust": 0.01}, "optimizer.trust has no effect with optimizer.name=sgd: leave it out"),
         ({"kernel": "cosine", "sigma2": 10.0}, "sigma2 has no effect with kernel=cosine: leave it out"),
         ({"kernel": "gauss"}, "kernel"),
         ({"seed": 5}, "seed is not ablated: all configurations run on the same fresh seeds"),
@@ -82,6 +85,12 @@ def test_what_is_no_row_of_an_ablation_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         ablated(best, changes)
+
+
+def test_the_faults_of_all_rows_are_told(best: BestConfig) -> None:
+    with pytest.raises(InputError, match=r"Did you mean 'lam'.*; seed is not ablated"):
+        ablated_rows(best, [{"lamb": 0.5}, {"temperature": 0.5}, {"seed": 3}])
+    assert ablated_rows(best, [{"lam": 0.5}]) == [ablated(best, {"lam": 0.5})]
 
 
 def test_a_text_of_the_command_holds_the_settings_of_a_row() -> None:

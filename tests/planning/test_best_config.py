@@ -133,10 +133,16 @@ def test_a_missing_key_is_named(best: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("trial", "third"), ("trial", [3]), ("values", 3), ("values", [1]), ("study", ["a"])]
+    ("key", "value"),
+    [("trial", "third"), ("trial", [3]), ("values", 3), ("values", [1]), ("study", ["a"])],
 )
 def test_a_value_of_the_wrong_kind_is_refused(best: Path, key: str, value: object) -> None:
     assert key in _refused(_edit(best, **{key: value}))
+
+
+def test_a_file_without_the_name_of_a_study_is_refused(best: Path) -> None:
+    best.write_text(best.read_text().replace("study: demo\n", "study:\n"))
+    assert "The study name '' is not allowed" in _refused(best)
 
 
 def test_how_it_was_selected_may_be_left_out(best: Path) -> None:

@@ -56,6 +56,22 @@ def test_what_the_space_does_not_allow_is_refused(given: dict[str, Any], message
     assert message in str(refused.value)
 
 
+def test_the_faults_of_all_configurations_are_told() -> None:
+    with pytest.raises(InputError) as refused:
+        whole_configurations([{"kernl": "rbf", "sigma2": 0.5}, {}, {"weights": "paper"}], SPACE)
+    told = str(refused.value)
+    for part in (
+        "configuration 1 of --enqueue: kernl is not searched. Did you mean 'kernel'?",
+        "; sigma2: given 0.5; ",
+        "; configuration 3 of --enqueue: weights: given 'paper'; ",
+    ):
+        assert part in told
+    with pytest.raises(InputError) as refused:
+        whole_configurations([{}, *[{"lr": 1}] * 1000], SPACE)
+    assert "configuration 11 " in str(refused.value)
+    assert "configuration 12 " not in str(refused.value)
+
+
 def test_a_file_is_a_list_or_a_best_yaml(tmp_path: Path) -> None:
     file = tmp_path / "first.yaml"
     file.write_text("- {kernel: cosine}\n- {sigma2: 5}\n")

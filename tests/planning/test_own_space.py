@@ -8,7 +8,7 @@ import pytest
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.own_space import space_of_file
-from contrasweep.tuning.planning.spaces import complete_space, own_space, space_of
+from contrasweep.tuning.planning.spaces import complete_space, own_space, space_of, with_rates_of
 
 METHOD, DATASET = "fair-cclk", "colour-digits"
 
@@ -53,6 +53,20 @@ def test_an_optimizer_that_the_file_fixes_brings_its_rates(tmp_path: Path) -> No
     for form in ("adam", "{fixed: adam}"):
         found = read(tmp_path, f"extends: {METHOD}\noptimizer.name: {form}\n")
         assert found["optimizer.lr"] == adam != own_space(METHOD, DATASET)["optimizer.lr"]
+    # A given one wins, as its value does.
+    given = {"optimizer.name": "lars"}
+    both = read(tmp_path, f"extends: {METHOD}\noptimizer.name: adam\n", **given)
+    assert both["optimizer.lr"] == own_space(METHOD, DATASET, given)["optimizer.lr"]
+
+
+def test_a_space_that_searches_the_optimizer_keeps_its_rates() -> None:
+    searched = Space.parse(
+        {
+            "optimizer.name": {"choice": ["sgd", "adam"], "default": "sgd"},
+            "optimizer.lr": {"log": [0.001, 0.1], "default": 0.01},
+        }
+    )
+    assert with_rates_of("adam", searched) is searched
 
 
 @pytest.mark.parametrize(
@@ -96,6 +110,10 @@ def test_a_default_that_is_left_out_is_the_methods_or_the_middle(
         (
             "optimizer: {lr: {log: [0.001, 1.0]}, momentum: 0.9}\ntemperature: [0.05, 1.0]\n",
             ["optimizer: given a section; write optimizer.lr, optimizer.momentum", "{log: [..]}"],
+        ),
+        (
+            "hyperparameters: {temprature: 0.1, lam: 2.0}\nkernel: 3\n",
+            ["hyperparameters: given a section; write temprature, lam", "unknown value of kernel: 3"],
         ),
         ("- 3\n", ["given list; allowed: a mapping"]),
     ],

@@ -35,6 +35,7 @@ def test_what_went_wrong_in_the_work_is_no_wrong_input(error: type[Exception]) -
         ),
         ("method", "'method' is no setting: `contrasweep sweep METHOD` or the file of"),
         ("dataset", "'dataset' is no setting: `contrasweep sweep --data DATASET` or the file of"),
+        ("hyperparameters.form", "'hyperparameters.form'. Did you mean 'form'?"),
     ],
 )
 def test_a_name_from_elsewhere_is_answered_with_what_there_is_here(name: str, told: str) -> None:

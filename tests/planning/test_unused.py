@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.plan_sweep import plan_sweep
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.train_plan import plan_training
@@ -51,3 +52,43 @@ def test_training_warns_of_them_and_of_a_batch_that_is_larger_than_the_data() ->
     unused, batch = plan_training("infonce", "digits", given, AskedResources(1)).warnings
     assert unused.startswith("optimizer.trust has no effect")
     assert batch.startswith("batch_size 2,000 is above the 1,294 images that the run trains on")
+
+
+@pytest.mark.parametrize(
+    ("space", "values", "warning"),
+    [
+        # The default of a searched setting is told too: other trials have other values.
+        (
+            {"optimizer.name": "adam", "optimizer.momentum": {"uniform": [0.5, 0.9]}},
+            {},
+            "optimizer.momentum has",
+        ),
+        ({"schedule.name": "constant", "schedule.final_fraction": 0.1}, {}, "schedule.final_fraction has"),
+        (
+            {"kernel": "cosine", "sigma2": {"log": [1, 10]}},
+            {},
+            "sigma2 has no effect with kernel=cosine: leave",
+        ),
+        (
+            {"kernel": {"choice": ["rbf", "cosine"]}, "sigma2": 5.0},
+            {"kernel": "cosine"},
+            "sigma2 has no effect",
+        ),
+        ({"kernel": {"choice": ["linear", "cosine"]}, "sigma2": 5.0}, {}, None),
+        ({"optimizer.name": {"choice": ["sgd", "adam"]}, "optimizer.momentum": 0.5}, {}, None),
+    ],
+)
+def test_what_a_space_names_in_vain_is_told(
+    space: dict[str, Any], values: dict[str, Any], warning: str | None
+) -> None:
+    plan = plan_sweep("fair-cclk", "colour-digits", name="a", space=space, values=values)
+    unused = [one for one in plan.warnings if "has no effect" in one]
+    assert len(unused) == (warning is not None)
+    assert all(one.startswith(str(warning)) for one in unused)
+
+
+@pytest.mark.parametrize(("trials", "told"), [(20, True), (21, True), (22, False)])
+def test_a_condition_that_can_end_no_search_is_told(trials: int, told: bool) -> None:
+    plan = plan_sweep("infonce", "digits", name="a", trials=trials, stop_when="gain<noise for 20")
+    found = [one for one in plan.warnings if one.startswith("stop-when 'gain<noise for 20' has no effect on")]
+    assert len(found) == told

@@ -127,3 +127,14 @@ def test_a_parameter_cannot_be_changed() -> None:
 def test_an_unknown_field_of_a_parameter_is_refused() -> None:
     with pytest.raises(ValueError, match="Extra inputs"):
         Fixed(name="a", default=1, colour="red")  # type: ignore[call-arg]
+
+
+def test_a_wrong_parent_is_told_alone() -> None:
+    forms = {
+        "kernel": {"chioce": ["rbf"]},
+        "sigma2": {"log": [1, 10], "default": 5, "when": {"kernel": "rbf"}},
+    }
+    with pytest.raises(SpaceError) as refused:
+        Space.parse(forms, "own.yaml")
+    assert str(refused.value).startswith("own.yaml: kernel: unknown key 'chioce'. Did you mean 'choice'?")
+    assert "sigma2" not in str(refused.value)

@@ -145,14 +145,14 @@ def run(
     for source in sources:
         check_source(source, results, top, where or (), trial)
     remark("Loading torch and Ray ...")
-    from contrasweep.tuning.planning.ablation import ablated
+    from contrasweep.tuning.planning.ablation import ablated_rows
     from contrasweep.tuning.planning.final_plan import by_study, plan_final_runs, with_epochs
     from contrasweep.tuning.ray.final import none_completed, run_plans
 
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
     ]
-    configs = [*given, *(ablated(given[0], changes, data_root) for changes in rows)]
+    configs = [*given, *ablated_rows(given[0], rows, data_root)]
     studies = by_study(configs)
     _check_count_of_labels(label or (), [one for own in studies.values() for one in own])
     asked = replace(asked, machine=machine_at(address, autoscale, one_node))

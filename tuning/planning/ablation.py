@@ -1,18 +1,20 @@
 """A configuration with other settings, which is a row of an ablation."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contrasweep.tuning.catalogue.declared import DECLARED_METHODS
-from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.errors import Faults, InputError, in_one
 from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.best_config import BestConfig
 from contrasweep.tuning.planning.resolve import check_experiment
 from contrasweep.tuning.planning.selected import Selected
 from contrasweep.tuning.planning.settings import no_effect, with_declared_types
 from contrasweep.tuning.planning.spaces import refuse_unknown
+from contrasweep.tuning.planning.unused import unused_in_words
 from contrasweep.tuning.results.selection import data_root_of
 from contrasweep.tuning.store import name_before_final
 
@@ -44,10 +46,13 @@ def ablated(config: Selected, changes: Mapping[str, Any], data_root: Path | None
             raise InputError(f"{name} is not ablated: {_SAME_IN_ALL[name]}")
     refuse_unknown(before, changes)
     experiment = with_declared_types(_without_idle(before, before.with_values(changes), changes))
-    if experiment.on_all_training_data() == before.on_all_training_data():
+    if _without_validation(experiment) == _without_validation(before):
         same = " and ".join(f"{name}={before.value(name)}" for name in changes)
         raise InputError(f"{_in_words(changes)} changes no final run: the configuration has {same}")
-    check_experiment(experiment, data_root_of(data_root, config.data_root))
+    root = data_root_of(data_root, config.data_root)
+    check_experiment(experiment, root)
+    if unused := unused_in_words(experiment, changes, spec_for(experiment, root)):
+        raise InputError(in_one(unused))
     kept = {name: value for name, value in config.values.items() if _has(experiment, name)}
     changed = {name: experiment.value(name) for name in changes}
     scalars = {name: value for name, value in changed.items() if isinstance(value, bool | int | float | str)}
@@ -59,6 +64,22 @@ def ablated(config: Selected, changes: Mapping[str, Any], data_root: Path | None
         config.seeds,
         config.data_root,
     )
+
+
+def ablated_rows(
+    config: Selected, rows: Iterable[Mapping[str, Any]], data_root: Path | None = None
+) -> list[BestConfig]:
+    """Return the rows of an ablation; each of them is `ablated`.
+
+    Raises:
+        InputError: see `ablated`; the message has the faults of all rows.
+    """
+    faults, found = Faults(), []
+    for changes in rows:
+        with faults.noted():
+            found.append(ablated(config, changes, data_root))
+    faults.tell()
+    return found
 
 
 def _without_idle(before: Experiment, after: Experiment, changes: Mapping[str, Any]) -> Experiment:
@@ -75,6 +96,11 @@ def _without_idle(before: Experiment, after: Experiment, changes: Mapping[str, A
             raise no_effect(name, declared, values)
     idle = {*space.active(before.hyperparameters)} - {*active}
     return after.with_searched([name for name in values if name in idle], {})
+
+
+def _without_validation(experiment: Experiment) -> Experiment:
+    """Return the experiment of a final run, without the seed that would choose a validation split."""
+    return experiment.on_all_training_data().with_values({"validation.seed": 0})
 
 
 def _has(experiment: Experiment, name: str) -> bool:

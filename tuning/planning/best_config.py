@@ -108,7 +108,8 @@ def load_best(path: Path, data_root: Path | None = None, results: str | Path | N
     # Files of earlier versions do not state the plug-ins.
     advice = " If a plug-in adds it, install its package." if lacking_here(experiment) else ""
     with told_to_user(f"{path}: "):
-        study = check_study_name(str(content["study"]))
+        # A name of digits alone is a number to YAML.
+        study = check_study_name("" if content["study"] is None else str(content["study"]))
     searched = None if results is None else _data_root_of_search(study, experiment.dataset, results)
     with told_to_user(f"{path}: experiment: ", advice):
         check_experiment(experiment, data_root_of(data_root, searched))

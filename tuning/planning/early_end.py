@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from contrasweep.names import counted
 from contrasweep.tuning.durations import in_words
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.conditions import all_hold
@@ -171,3 +172,15 @@ def check_stop_when(search: SearchRecord) -> None:
             f"stop-when: given {search.stop_when!r}, but the noise of one {search.metric} is unknown; "
             "allowed: a number (gain<NUMBER for TRIALS), --metric accuracy, or --seeds 2 or more"
         )
+
+
+def unreachable_stop_in_words(search: SearchRecord) -> str | None:
+    """Return a warning of a condition that cannot end the search before its last trial; else None."""
+    stop = None if search.stop_when is None else parse_stop_when(search.stop_when)
+    # One trial must have completed before those that are to gain something.
+    if stop is None or stop.trials + 1 < search.trials:
+        return None
+    return (
+        f"stop-when {str(stop)!r} has no effect on {counted(search.trials, 'trial')}: it compares the last "
+        f"{stop.trials:,} with those before them."
+    )

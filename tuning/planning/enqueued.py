@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import Scalar, Space, read_yaml
-from contrasweep.tuning.errors import InputError, told_to_user
+from contrasweep.tuning.errors import Faults, InputError, told_to_user
 from contrasweep.tuning.limits import check_count
 from contrasweep.tuning.planning.spaces import in_own_type
 
 Configuration = Mapping[str, Scalar]
 VALUES: Final = "values"
 """The key under which a best.yaml holds the searched values."""
+
+_MOST_TOLD: Final = 10
+"""The faults of so many configurations are told."""
 
 
 def read_configurations(path: Path, methods: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -45,31 +48,44 @@ def whole_configurations(given: Sequence[Mapping[str, Any]], space: Space) -> tu
 
     Raises:
         InputError: a name is none of the space's (with the nearest), a value is not allowed there, or a
-            parameter is given that the other values leave out; the message names the configuration.
+            parameter is given that the other values leave out; the message has all such faults, and names the
+            configurations.
     """
-    return tuple(_whole(number, one, space) for number, one in enumerate(given, 1))
+    faults, whole = Faults(), []
+    for number, one in enumerate(given, 1):
+        with faults.noted(), told_to_user(f"configuration {number} of --enqueue: "):
+            whole.append(_whole(one, space))
+        if number - len(whole) == _MOST_TOLD:
+            break
+    faults.tell()
+    return tuple(whole)
 
 
-def _whole(number: int, given: Mapping[str, Any], space: Space) -> Configuration:
-    told = f"configuration {number} of --enqueue: "
+def _whole(given: Mapping[str, Any], space: Space) -> Configuration:
     values: dict[str, Scalar] = {parameter.name: parameter.default for parameter in space.parameters}
+    faults = Faults()
     for name, value in given.items():
-        if name not in space:
-            known = ", ".join(parameter.name for parameter in space.searched)
-            hint = did_you_mean(str(name), space.names)
-            raise InputError(f"{told}{name} is not searched.{hint} Searched: {known}")
-        parameter = space[name]
-        if type(value) is int and parameter.type == "float":
-            value = float(value)
-        if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
-            raise InputError(f"{told}{name}: given {value!r}; allowed: {parameter.describe()}")
-        values[name] = in_own_type(parameter, value)
-    with told_to_user(told):
-        active = space.complete(values)
+        with faults.noted():
+            values[name] = _checked(str(name), value, space)
+    faults.tell()
+    active = space.complete(values)
     if idle := [name for name in given if name not in active]:
-        raise InputError(f"{told}{', '.join(idle)} has no meaning beside its other values")
+        raise InputError(f"{', '.join(idle)} has no meaning beside its other values")
     searched = {parameter.name for parameter in space.searched}
     return {name: value for name, value in active.items() if name in searched}
+
+
+def _checked(name: str, value: Any, space: Space) -> Scalar:
+    """Return a given value in the type of its parameter."""
+    if name not in space:
+        known = ", ".join(parameter.name for parameter in space.searched)
+        raise InputError(f"{name} is not searched.{did_you_mean(name, space.names)} Searched: {known}")
+    parameter = space[name]
+    if type(value) is int and parameter.type == "float":
+        value = float(value)
+    if not isinstance(value, bool | int | float | str) or not parameter.contains(value):
+        raise InputError(f"{name}: given {value!r}; allowed: {parameter.describe()}")
+    return in_own_type(parameter, value)
 
 
 def check_enqueued(enqueued: Sequence[Configuration], trials: int, *, exhaustive: bool) -> None:

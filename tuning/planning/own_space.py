@@ -78,11 +78,12 @@ def _space_of(
 def _without_sections(content: Mapping[Any, Any], methods: Sequence[str]) -> tuple[dict[Any, Any], list[str]]:
     """Return a file without settings in sections, as a file of an experiment has them, and what to write."""
     known = {name for method in methods if method in DECLARED_METHODS for name in known_settings(method)}
-    nested = {
-        name: [f"{name}.{key}" for key in form]
-        for name, form in content.items()
-        if isinstance(form, Mapping) and any(f"{name}.{key}" in known for key in form)
+    sections = {name: form for name, form in content.items() if isinstance(form, Mapping)}
+    paths = {
+        name: [str(key) if name == "hyperparameters" else f"{name}.{key}" for key in form]
+        for name, form in sections.items()
     }
+    nested = {name: found for name, found in paths.items() if not known.isdisjoint(found)}
     faults = [f"{name}: given a section; write {', '.join(names)}" for name, names in nested.items()]
     return {name: form for name, form in content.items() if name not in nested}, faults
 

@@ -17,6 +17,7 @@ from contrasweep.tuning.experiment.schedulers import stops_by_curves, stops_by_r
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import cheap_form, search_metrics
 from contrasweep.tuning.objectives.prepared import spec_for
+from contrasweep.tuning.planning.early_end import unreachable_stop_in_words
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.kernel_scale import kernel_scale_in_words
 from contrasweep.tuning.planning.resolve import check_experiment, experiment_with, is_possible
@@ -30,7 +31,7 @@ from contrasweep.tuning.planning.setup import (
     stops_before_end,
     unreached_in_words,
 )
-from contrasweep.tuning.planning.unused import unused_in_words
+from contrasweep.tuning.planning.unused import idle_in_words, unused_in_words
 from contrasweep.tuning.provenance import origin_of_results
 from contrasweep.tuning.results.trials import refuse_other_version
 from contrasweep.tuning.search import MirrorOf, PastTrial, SearchStudy
@@ -138,7 +139,9 @@ class SweepPlan:
             few_steps_in_words(one, self._facts),
             late_rung_in_words(self.rungs, search.scheduler, one),
             *unreached_in_words(one),
-            *unused_in_words(one, search.given, self._facts, searched),
+            *unused_in_words(one, dict.fromkeys([*search.given, *self.space.names]), self._facts, searched),
+            *idle_in_words(self.space, METHODS[self.method].search_space()),
+            unreachable_stop_in_words(search),
             *kernel_scale_in_words(one, self._facts, self.space),
             searched_views_in_words((*search.metrics, search.compared_by), self.space),
         ]

@@ -28,7 +28,7 @@ from contrasweep.tuning.planning.request import (
     outside,
     usual_scheduler,
 )
-from contrasweep.tuning.planning.resolve import check_enough_images, resolve
+from contrasweep.tuning.planning.resolve import check_enough_images, check_experiment, resolve
 from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources, shortfalls
 from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 from contrasweep.tuning.planning.setup import scored_images
@@ -226,8 +226,7 @@ def _check_trials(request: Request, experiment: Experiment, goals: _Goals, worke
             not divide among the workers or is larger than the dataset, or no image is held out.
     """
     sampler_of(request.sampler).check(request.space, len(goals.metrics))
-    fixed = outside(request.space, request.given)
-    _check_extremes(experiment.method, experiment.dataset, request.space, fixed, root)
+    _check_extremes(experiment, request.space, root)
     check_batches(experiment, request.space, workers)
     _refuse_more_than_there_is(experiment, request.space, spec_for(experiment, root))
     if experiment.validation.fraction == 0:
@@ -328,8 +327,8 @@ def _refuse_more_than_there_is(experiment: Experiment, space: Space, facts: Data
         )
 
 
-def _check_extremes(method: str, dataset: str, space: Space, fixed: Mapping[str, Value], root: Path) -> None:
-    """Check that the ends of ranges and all choices give an experiment, beside the `fixed` values.
+def _check_extremes(experiment: Experiment, space: Space, root: Path) -> None:
+    """Check that the ends of ranges and all choices give an experiment, beside the defaults of the others.
 
     Of a range of fractions, one inside is checked too: a setting that takes whole numbers accepts 32.0.
 
@@ -341,7 +340,7 @@ def _check_extremes(method: str, dataset: str, space: Space, fixed: Mapping[str,
         for value in extremes:
             values = {p.name: p.default for p in space.parameters} | {parameter.name: value}
             with told_to_user(f"{parameter.name} = {value}, which {space.origin} allows: "):
-                resolve(method, dataset, {**fixed, **space.complete(values)}, space=space, data_root=root)
+                check_experiment(experiment.with_searched(space.names, space.complete(values)), root)
 
 
 def _extremes_of(parameter: Range) -> tuple[Value, ...]:

@@ -6,20 +6,24 @@ from typing import Any, Final
 
 from contrasweep.data import dataset_spec, normal_name
 from contrasweep.search_spaces import Space
-from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.experiment import EncoderSettings, Value
+from contrasweep.tuning.errors import InputError, told_to_user
+from contrasweep.tuning.experiment import Value
 from contrasweep.tuning.experiment.conditions import Condition
+from contrasweep.tuning.experiment.schedulers import check_scheduler
 from contrasweep.tuning.methods import METHODS
 from contrasweep.tuning.methods.metrics import chosen_goals, implied_settings, search_metrics
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.planning.request import conditions, cut_into_levels
+from contrasweep.tuning.planning.request import check_sampler, conditions, cut_into_levels
 from contrasweep.tuning.planning.rules import SearchRules
-from contrasweep.tuning.planning.spaces import space_of
+from contrasweep.tuning.planning.spaces import refuse_unknown, space_of
 from contrasweep.tuning.search import sampler_of
 from contrasweep.tuning.store import SearchRecord, StudyRecord
 
 _OTHERWISE_COMPARED: Final = ("trials", "epochs", "values", "space")
 """The rules that have a comparison of their own."""
+
+_SEARCHED: Final = "searched"
+_NOT_GIVEN: Final = "not given"
 
 
 @dataclass(frozen=True)
@@ -107,20 +111,30 @@ def _of_space(plan: SweepPlan, given: Space) -> list[str]:
 
 
 def _of_values(plan: SweepPlan, given: Mapping[str, Value]) -> Iterator[str]:
+    refuse_unknown(plan.experiment, given)
     searched = {parameter.name for parameter in plan.space.searched}
+    held = {path: _SEARCHED if path in searched else _held(plan, path) for path in given}
+    wanted = _as_held(plan, {path: value for path, value in given.items() if path not in searched})
     for path, value in given.items():
-        held = "searched" if path in searched else plan.experiment.value(path)
-        # YAML has lists, an experiment tuples.
-        wanted = tuple(value) if isinstance(value, list) else value
-        if held != wanted and not _is_the_file(path, held, value):
-            yield f"{path} was {held}, is {value}"
+        if path in searched or held[path] != wanted[path]:
+            yield f"{path} was {held[path]}, is {value}"
 
 
-def _is_the_file(path: str, held: object, given: object) -> bool:
-    """Whether a file of weights is given by another path to it than the one that is held."""
-    if path != "encoder.weights" or not isinstance(given, str):
-        return False
-    return EncoderSettings(weights=given).weights == held
+def _held(plan: SweepPlan, path: str) -> object:
+    """Return the value of a setting in every trial that has one; trial 0 may be without a hyperparameter."""
+    try:
+        return plan.experiment.value(path)
+    except InputError:
+        return plan.space.fixed.get(path, _NOT_GIVEN)
+
+
+def _as_held(plan: SweepPlan, given: Mapping[str, Value]) -> Mapping[str, object]:
+    """Return given values as an experiment holds them: a list as a tuple, the text `yes` as true."""
+    try:
+        read = plan.experiment.with_values(given)
+    except InputError:  # the study has none of these together, so some of them differ
+        return {path: tuple(value) if isinstance(value, list) else value for path, value in given.items()}
+    return {path: read.value(path) for path in given}
 
 
 def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Iterator[str]:
@@ -131,7 +145,7 @@ def _of_rules(plan: SweepPlan, record: StudyRecord, expected: Expected) -> Itera
         if given is not None:
             stored, wanted = _stored_and_wanted(plan, record, name, given)
             if stored != wanted:
-                yield f"{name} was {stored}, is {wanted}"
+                yield f"{name} was {_NOT_GIVEN if stored in (None, '') else stored}, is {wanted}"
 
 
 def _stored_and_wanted(plan: SweepPlan, record: StudyRecord, name: str, given: Any) -> tuple[object, object]:
@@ -140,16 +154,22 @@ def _stored_and_wanted(plan: SweepPlan, record: StudyRecord, name: str, given: A
         case "method":
             return record.method, given
         case "dataset":
-            # Earlier versions kept the name as it was spelled.
-            same = normal_name(record.dataset) == normal_name(given)
+            with told_to_user():
+                # Earlier versions kept the name as it was spelled.
+                same = normal_name(record.dataset) == normal_name(given)
             return record.dataset, record.dataset if same else given
+        case "sampler":
+            check_sampler(given)
+            return plan.search.sampler, given
+        case "scheduler":
+            return plan.search.scheduler, check_scheduler(given)
         case "metric":
             return plan.search.metric, _full_names(plan, given)
         case "asha_metric":
             return plan.search.compared_by, _full_names(plan, given)
         case "keep":
             wanted = conditions(given, record.columns.metrics)
-            return _in_words(plan.search.keep) or "nothing", _in_words(wanted)
+            return _in_words(plan.search.keep), _in_words(wanted)
         case "warm_start":
             return ",".join(plan.search.warm_start.studies), ",".join(given)
         case _:

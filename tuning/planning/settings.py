@@ -31,7 +31,7 @@ def settled(
     space: Space | None = None,
     use_preset: bool = False,
 ) -> tuple[Experiment, dict[str, Any], dict[str, Any]]:
-    """Return the experiment of the method's defaults, what the dataset suggests, and what comes before that.
+    """Return an experiment without settings, what the dataset suggests for it, and what comes before that.
 
     The arguments are those of `planning.resolve.resolve`.
 
@@ -48,7 +48,8 @@ def settled(
     for name in given:
         if name in declared.hyperparameters and name not in defaults:
             raise no_effect(name, declared, defaults)
-    base = Experiment(method=method, dataset=dataset).with_values(defaults)
+    # Without the defaults: some go with settings that come later, as a small `max_crop` with `min_crop`.
+    base = Experiment(method=method, dataset=dataset)
     refuse_unknown(base, given)
     suggested = {name: value for name, value in dataset_settings(dataset).items() if name not in pinned}
     # The space turns a whole number given for a float into one: 1 and 1.0 are the same experiment.

@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from contrasweep.data.own_folders import unknown_dataset
 from contrasweep.names import did_you_mean
 from contrasweep.other_words import other_word
@@ -23,7 +25,7 @@ from contrasweep.search_spaces import (
     preset,
     shipped_dataset_settings,
 )
-from contrasweep.search_spaces.parameters import among
+from contrasweep.search_spaces.parameters import IN_WORDS, among, type_name
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, unknown_method
 from contrasweep.tuning.errors import Faults, InputError, told_to_user, unknown_name
 from contrasweep.tuning.experiment import Experiment, OptimizerSettings, Value
@@ -149,7 +151,7 @@ def complete_space(method: str, given: Space, values: Mapping[str, Any] | None =
             _check_parameter(method, parameter)
     with told_to_user(f"{given.origin}: "):
         faults.tell()
-    forms = given.forms()
+    forms = _in_declared_types(method, given).forms()
     own = DECLARED_METHODS[method].search_space()
     own = pin_values(own, {n: v for n, v in (values or {}).items() if n in own and n not in given})
     for parameter in own.parameters:
@@ -221,11 +223,14 @@ _NAMED_OTHERWISE: Final = {
 
 
 def refuse_unknown(experiment: Experiment, values: Mapping[str, Any]) -> None:
-    """Raise InputError for a name in `values` that is no setting and no hyperparameter of the method."""
+    """Raise InputError for names in `values` that are neither settings nor hyperparameters of the method."""
     known = dict.fromkeys([*known_settings(experiment.method), *experiment.hyperparameters])
+    faults = Faults()
     for path in values:
-        if path not in known:
-            raise _no_setting(experiment.method, path, list(known))
+        with faults.noted():
+            if path not in known:
+                raise _no_setting(experiment.method, path, list(known))
+    faults.tell()
 
 
 def _no_setting(method: str, path: str, known: Sequence[str]) -> InputError:
@@ -239,7 +244,8 @@ def _no_setting(method: str, path: str, known: Sequence[str]) -> InputError:
     if group and other_word("setting", path) is None:
         return InputError(f"{path!r} is a group of settings; give some of them: {', '.join(group)}")
     kind = f"setting for {method}:"
-    near = did_you_mean(path, known, "setting")
+    # A file of an experiment has hyperparameters in a section; elsewhere they are bare names.
+    near = did_you_mean(path.removeprefix("hyperparameters."), known, "setting")
     # There are some sixty settings: the nearest would be lost among them.
     return InputError(f"unknown {kind} {path!r}.{near}") if near else unknown_name(kind, path, known)
 
@@ -254,11 +260,62 @@ def _check_parameter(method: str, parameter: Parameter) -> None:
     base = Experiment(method=method, dataset=next(iter(DECLARED_DATASETS)))
     refuse_unknown(base, {name: None})
     if name in declared.hyperparameters:
+        if isinstance(parameter, Range) and parameter.type != declared.hyperparameters[name].type == "float":
+            raise InputError(f"{name}: given {parameter.form}; allowed: uniform, log or a choice of numbers")
         declared.check_parameter(parameter, declared.search_space().defaults())
         return
     extremes = (parameter.low, parameter.high) if isinstance(parameter, Range) else parameter.values()
     for value in extremes:
-        base.with_values({name: value})
+        _check_setting(base, name, value)
+
+
+def _check_setting(base: Experiment, name: str, value: Scalar) -> None:
+    """Check a value of a setting by itself: the whole experiment decides what goes with what.
+
+    Raises:
+        InputError: the setting does not take the value, or reads it as one of another type: the store would
+            keep the text `yes`, and the experiment true.
+    """
+    try:
+        held = base.with_values({name: value}).value(name)
+    except InputError:
+        if not _goes_with_others(base, name, value):
+            raise
+        held = base.value(name)
+    if type(held) is not type(value) and any(isinstance(one, bool | str) for one in (held, value)):
+        allowed = f"{IN_WORDS[type_name(held)]}, such as {held!r}"
+        raise InputError(f"{name}: given {value!r}; allowed: {allowed}")
+
+
+def _goes_with_others(base: Experiment, name: str, value: Scalar) -> bool:
+    """Whether a section refuses a value only beside its other settings at their defaults."""
+    section, _, field = name.partition(".")
+    if not field:
+        return False
+    try:
+        type(getattr(base, section)).model_validate({field: value})
+    except ValidationError as error:
+        return not any(one["loc"] for one in error.errors())
+    return True
+
+
+def _in_declared_types(method: str, space: Space) -> Space:
+    """Return a space with fractions for hyperparameters that take fractions.
+
+    The experiments with 1 and with 1.0 would have different identities.
+    """
+    declared = DECLARED_METHODS[method].hyperparameters
+    fractions = {name for name, one in declared.items() if one.type == "float"}
+    turned = (_as_fractions(one) if one.name in fractions else one for one in space.parameters)
+    return Space(parameters=tuple(turned), origin=space.origin)
+
+
+def _as_fractions(parameter: Parameter) -> Parameter:
+    if isinstance(parameter, Range) or parameter.type != "int":
+        return parameter
+    several = "of" if isinstance(parameter, Fixed) else "choices"
+    values = tuple(map(float, getattr(parameter, several)))
+    return parameter.model_copy(update={"default": float(parameter.default), several: values})
 
 
 def _possible(given: Space, own: Space, parent: str, values: tuple[Scalar, ...]) -> list[Scalar]:
