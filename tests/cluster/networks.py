@@ -63,8 +63,8 @@ class Networks:
         _ip("link", "set", self._port(name), "down")
 
     def _add(self, name: str) -> None:
-        own, there = f"{self.bridge}{name}", self._port(name)
         self.names.append(name)
+        own, there = f"{self.bridge}{name}", self._port(name)
         hosts = _HOSTS / own / "hosts"
         hosts.parent.mkdir(parents=True, exist_ok=True)
         hosts.write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")

@@ -18,7 +18,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.store import ResultsStore, open_location
 from contrasweep.tuning.store.record import SearchRecord
 from contrasweep.tuning.training.pretrain import pretrain
-from tests.cluster.machines import Machines, machines
+from tests.cluster.machines import HEAD, Machines, machines
 from tests.cluster.networks import lacking, networks
 from tests.store.s3_server import LOOPBACK, s3_server
 
@@ -111,3 +111,29 @@ def test_a_trial_of_two_workers_outlives_a_machine(two: Machines, tmp_path: Path
     alone = next(iter(pretrain(resolve("fair-cclk", TINY, settings))))
     there = epochs[0]["metric.val.ridge_accuracy"]
     assert there == pytest.approx(alone.metrics["val.ridge_accuracy"]), "one process begins alike"
+
+
+def test_a_trial_outlives_a_network_that_is_cut(two: Machines, tmp_path: Path) -> None:
+    """Its machine goes on, but nobody reaches it; the last test took another one away."""
+    if two.networks is None:
+        pytest.skip(f"{lacking()}")
+    results = two.places["s3://bucket/results"]
+    epochs = 3 * EPOCHS
+    quick = f"--data {TINY} --epochs {epochs} --trials 2 --set probes.max_steps=5 --set batch_size=64"
+    words = shlex.split(f"contrasweep sweep fair-cclk {quick} --concurrency 2 --name cut --scheduler none")
+    location = open_location(results)
+    with (tmp_path / "said").open("wb") as said:
+        sweep = two.begin([*words, "--results", results, "--address", two.address], said)
+
+    def both_saved() -> bool:
+        assert sweep.poll() is None, (tmp_path / "said").read_text()
+        return len(location.files("checkpoints/cut")) == 2
+
+    two.wait_for(both_saved, "two checkpoints")
+    two.networks.cut_off(next(name for name in two.running if name != HEAD))
+    assert sweep.wait(600) == 0, (tmp_path / "said").read_text()
+    trials = _trials(two, "s3://bucket/results", "cut")
+    assert sorted((one["status"], one["attempt"], one["epoch"]) for one in trials) == [
+        ("completed", 1, epochs),
+        ("completed", 2, epochs),
+    ]
