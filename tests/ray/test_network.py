@@ -107,7 +107,7 @@ def test_a_trial_whose_workers_do_not_reach_each_other_is_no_failure(
 ) -> None:
     group = RankGroup("crashes", checks_node=False)
     killed: list[Any] = []
-    calls = {"open_door": ("here", 1), "unreached": [("here", "there")]}
+    calls = {"__ray_ready__": True, "open_door": ("here", 1), "unreached": [("here", "there")]}
     rank = SimpleNamespace(
         **{name: SimpleNamespace(remote=lambda *_, told=told: told) for name, told in calls.items()}
     )

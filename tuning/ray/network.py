@@ -13,8 +13,8 @@ import ray
 GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that tells gloo which network interface to use."""
 
-DOOR_SECONDS = 60.0
-"""How long a worker can be reached at the port of `open_door`."""
+DOOR_SECONDS = 300.0
+"""How long a worker can be reached at the port of `open_door`: far longer than a check takes."""
 
 REACH_SECONDS = 10.0
 """How long a connection to another node may take."""
@@ -50,11 +50,11 @@ def interface_of(address: str) -> str | None:
 
 def open_door() -> tuple[str, int]:
     """Return this node's address and a port at which others can reach this process for `DOOR_SECONDS`."""
-    door = socket.create_server(("", 0))
+    host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    door = socket.create_server(("", 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     closing = Timer(DOOR_SECONDS, door.close)
     closing.daemon = True
     closing.start()
-    host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
     port: int = door.getsockname()[1]
     return host, port
 
@@ -81,7 +81,7 @@ def _reaches(door: tuple[str, int]) -> bool:
 def apart_in_words(found: Iterable[Sequence[tuple[str, str]]]) -> str | None:
     """Return the message about what the workers of a group do not reach; None if they reach each other.
 
-    Without this message, gloo and NCCL would wait for ten minutes, and then name a port.
+    Without this message, the workers would wait for ten minutes, and then name a port.
     """
     pairs = sorted({pair for own in found for pair in own})
     if not pairs:

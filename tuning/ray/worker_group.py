@@ -175,6 +175,8 @@ class RankGroup:
 
     def _joined(self, request: TrialRequest) -> str | None:
         """Let all ranks join one process group; return why they cannot."""
+        # A rank that starts late must find the doors of the others open.
+        ray.get([actor.__ray_ready__.remote() for actor in self._actors])
         doors = ray.get([actor.open_door.remote() for actor in self._actors])
         apart = apart_in_words(ray.get([actor.unreached.remote(doors) for actor in self._actors]))
         if apart is None:
