@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -88,8 +89,14 @@ def test_a_door_is_reached_and_one_that_is_closed_is_not(
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         closed = nobody.getsockname()[1]
     assert unreached([("127.0.0.1", closed), ("127.0.0.9", closed)]) == [("127.0.0.9", "127.0.0.1")]
-    assert apart_in_words([[], []]) is None
-    told = apart_in_words([[("b", "c")], [("c", "b")], [("c", "b")]])
+
+
+def test_each_pair_that_is_apart_is_told_once() -> None:
+    def found(*pairs: list[tuple[str, str]]) -> Callable[..., Sequence[Any]]:
+        return lambda function, *_: pairs if function is unreached else ["a door"]
+
+    assert apart_in_words(found([], [])) is None
+    told = apart_in_words(found([("b", "c")], [("c", "b")], [("c", "b")]))
     assert told is not None
     assert "no connection to c from b, b from c." in told
 
@@ -107,9 +114,10 @@ def test_a_trial_whose_workers_do_not_reach_each_other_is_no_failure(
 ) -> None:
     group = RankGroup("crashes", checks_node=False)
     killed: list[Any] = []
-    calls = {"__ray_ready__": True, "open_door": ("here", 1), "unreached": [("here", "there")]}
+    found = {open_door: ("here", 1), unreached: [("here", "there")]}
     rank = SimpleNamespace(
-        **{name: SimpleNamespace(remote=lambda *_, told=told: told) for name, told in calls.items()}
+        __ray_ready__=SimpleNamespace(remote=lambda: True),
+        call=SimpleNamespace(remote=lambda function, *_: found[function]),
     )
     monkeypatch.setattr(group, "_started", lambda request: [rank, rank])
     monkeypatch.setattr(worker_group.ray, "get", lambda given: given)

@@ -148,6 +148,7 @@ def run(
     from contrasweep.tuning.planning.ablation import ablated_rows
     from contrasweep.tuning.planning.final_plan import by_study, plan_final_runs, with_epochs
     from contrasweep.tuning.ray.final import none_completed, run_plans
+    from contrasweep.tuning.results.final_runs import side_by_side
 
     given = [
         config for one in sources for config in _selected(one, top, where or (), trial, results, data_root)
@@ -173,8 +174,7 @@ def run(
     )
     with progress_line() as line:
         done = run_plans(plans, resources, line.progress)
-    first, *others = (one for one in done if one.rows)
-    every = first.beside(*others)
+    every = side_by_side(done)
     if label:
         configurations = dict.fromkeys(
             (plan.record.name, one.trial) for plan in plans for one in plan.requests

@@ -18,7 +18,7 @@ from contrasweep.tuning.ray.signals import told_in_notebooks
 from contrasweep.tuning.results.commands import FINAL_SEEDS, show_command
 from contrasweep.tuning.results.encoders import stored_encoders
 from contrasweep.tuning.results.failures import common_error
-from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows
+from contrasweep.tuning.results.final_runs import FinalRuns, completed_rows, side_by_side
 from contrasweep.tuning.results.merging import merge_rows
 from contrasweep.tuning.store import Heartbeat, ResultsStore
 from contrasweep.tuning.training.devices import AUTO
@@ -99,8 +99,7 @@ def final_runs(
     done = run_plans(plans, resources, progress)
     for failure in none_completed(plans, done):
         log.warning("%s", failure)
-    first, *others = (one for one in done if one.rows)
-    return first.beside(*others) if others else first
+    return side_by_side(done)
 
 
 def run_plans(

@@ -4,9 +4,10 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Timer
+from typing import Any
 
 import ray
 
@@ -78,12 +79,16 @@ def _reaches(door: tuple[str, int]) -> bool:
     return True
 
 
-def apart_in_words(found: Iterable[Sequence[tuple[str, str]]]) -> str | None:
+def apart_in_words(execute: Callable[..., Sequence[Any]]) -> str | None:
     """Return the message about what the workers of a group do not reach; None if they reach each other.
 
     Without this message, the workers would wait for ten minutes, and then name a port.
+
+    Args:
+        execute: calls a function with arguments on all workers, and returns what each returns.
     """
-    pairs = sorted({pair for own in found for pair in own})
+    doors = execute(open_door)
+    pairs = sorted({pair for own in execute(unreached, doors) for pair in own})
     if not pairs:
         return None
     told = ", ".join(f"{there} from {here}" for here, there in pairs)

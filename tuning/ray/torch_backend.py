@@ -5,7 +5,7 @@ from ray.train.backend import BackendConfig
 from ray.train.torch import TorchConfig
 from ray.train.torch.config import _TorchBackend
 
-from contrasweep.tuning.ray.network import apart_in_words, meet_on_rays_network, open_door, unreached
+from contrasweep.tuning.ray.network import apart_in_words, meet_on_rays_network
 from contrasweep.tuning.ray.nodes import NodeLacks
 
 
@@ -14,8 +14,7 @@ class _OnRaysNetwork(_TorchBackend):
 
     def on_start(self, worker_group: BaseWorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TorchConfig), "Ray passes the config that named this class"
-        doors = worker_group.execute(open_door)
-        apart = apart_in_words(worker_group.execute(unreached, doors))
+        apart = apart_in_words(worker_group.execute)
         if apart is not None:
             raise NodeLacks(apart)
         worker_group.execute(meet_on_rays_network)

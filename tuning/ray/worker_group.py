@@ -8,7 +8,7 @@ sweep then waits for ever. docs/many-gpus-records.md has the figures.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from contrasweep.losses import RanksLost
 from contrasweep.tuning.objectives import rank_timeouts
 from contrasweep.tuning.objectives.ranks import Ranks
-from contrasweep.tuning.ray.network import apart_in_words, meet_on_rays_network, open_door, unreached
+from contrasweep.tuning.ray.network import apart_in_words, meet_on_rays_network
 from contrasweep.tuning.ray.nodes import NodeLacks, TrialNowhere, take_share_of_node, trial_nowhere
 from contrasweep.tuning.ray.reserved import backend_for
 from contrasweep.tuning.ray.watch import report_crashes
@@ -58,13 +58,9 @@ class RankActor:
         self._store = TCPStore(host, 0, self._ranks.world, is_master=True, wait_for_workers=False)
         return host, self._store.port
 
-    def open_door(self) -> tuple[str, int]:
-        """Call `network.open_door`."""
-        return open_door()
-
-    def unreached(self, doors: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
-        """Call `network.unreached`."""
-        return unreached(doors)
+    def call(self, function: Callable[..., Any], *given: Any) -> Any:
+        """Call a function in the process of this rank."""
+        return function(*given)
 
     def join(self, host: str, port: int, backend: str) -> None:
         """Join the process group of the ranks."""
@@ -173,12 +169,15 @@ class RankGroup:
             for rank in range(request.workers)
         ]
 
+    def _execute(self, function: Callable[..., Any], *given: Any) -> list[Any]:
+        results: list[Any] = ray.get([actor.call.remote(function, *given) for actor in self._actors])
+        return results
+
     def _joined(self, request: TrialRequest) -> str | None:
         """Let all ranks join one process group; return why they cannot."""
         # A rank that starts late must find the doors of the others open.
         ray.get([actor.__ray_ready__.remote() for actor in self._actors])
-        doors = ray.get([actor.open_door.remote() for actor in self._actors])
-        apart = apart_in_words(ray.get([actor.unreached.remote(doors) for actor in self._actors]))
+        apart = apart_in_words(self._execute)
         if apart is None:
             host, port = ray.get(self._actors[0].open.remote())
             ray.get([actor.join.remote(host, port, backend_for(request.gpus)) for actor in self._actors])

@@ -109,6 +109,12 @@ class FinalRuns:
         return compare_first(scores) if scores else []
 
 
+def side_by_side(done: Sequence[FinalRuns]) -> FinalRuns:
+    """Return the completed runs of studies together; at least one of the studies has some."""
+    first, *others = (one for one in done if one.rows)
+    return first.beside(*others)
+
+
 def final_records(store: ResultsStore, searched: str) -> list[StudyRecord]:
     """Return the records of the final runs of a search: those of its own epochs, then the longest first.
 
