@@ -54,6 +54,17 @@ def all_hold(conditions: Iterable[Condition], score: Callable[[str], float | Non
     return all(this.holds(score(this.metric)) for this in conditions)
 
 
+def can_all_hold(conditions: Iterable[Condition], smallest: float, largest: float) -> bool:
+    """Return whether a score from `smallest` to `largest` keeps all conditions, which are on one metric."""
+    lower, upper = [(smallest, False)], [(largest, False)]
+    for this in conditions:
+        side = lower if this.comparison in (">=", ">") else upper
+        side.append((this.bound, this.comparison in (">", "<")))
+    low, above = max(lower)
+    high, below = min(upper, key=lambda bound: (bound[0], not bound[1]))
+    return low < high or (low == high and not above and not below)
+
+
 def broken_by(violations: Iterable[float]) -> float:
     """Return by how much a trial breaks all of its conditions together, each in the units of its metric."""
     return sum(max(0.0, violation) for violation in violations)

@@ -150,8 +150,11 @@ def is_fraction(metric: str) -> bool:
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
-    """Return the smallest and the largest value that a metric can have; infinite ones for a plug-in's."""
-    found = _measure_of(metric)
+    """Return the smallest and the largest value that a metric can have; infinite ones for a plug-in's.
+
+    What a plug-in reports of the training (`train.accuracy`) may be in per cent.
+    """
+    found = None if metric.startswith("train.") else _measure_of(metric)
     return (-math.inf, math.inf) if found is None else found.bounds
 
 
@@ -163,9 +166,7 @@ def condition_on(text: str, metrics: Iterable[str], option: str = "--where") -> 
             number that is none.
     """
     found = parse_condition(text, metrics, option)
-    # What a plug-in reports of the training may be in per cent.
-    held_out = not found.metric.startswith("train.")
-    if held_out and is_fraction(found.metric) and not 0 <= found.bound <= 1:
+    if is_fraction(found.metric) and not 0 <= found.bound <= 1:
         raise InputError(
             f"{option} {found}: {found.metric} lies between 0 and 1; allowed: a bound between them"
             + (f", such as {found.bound / 100:g}" if 1 < found.bound <= 100 else "")

@@ -11,7 +11,7 @@ from contrasweep.search_spaces import Space, SpaceError
 from contrasweep.tuning.catalogue.declared import DECLARED_DATASETS, DECLARED_METHODS, DECLARED_SAMPLERS
 from contrasweep.tuning.errors import InputError, every_fault, unknown_name
 from contrasweep.tuning.experiment import Experiment, Value
-from contrasweep.tuning.experiment.conditions import Condition, metrics_named
+from contrasweep.tuning.experiment.conditions import Condition, can_all_hold, in_words, metrics_named
 from contrasweep.tuning.experiment.schedulers import (
     USUAL_SCHEDULER,
     Scheduler,
@@ -21,6 +21,7 @@ from contrasweep.tuning.experiment.schedulers import (
 from contrasweep.tuning.limits import MOST_LEVELS, check_count, check_seed
 from contrasweep.tuning.methods.metrics import (
     VALIDATION,
+    bounds_of,
     chosen_goals,
     condition_on,
     goals,
@@ -169,9 +170,14 @@ def conditions(keep: Sequence[str], reported: Sequence[str]) -> tuple[Condition,
 
     Raises:
         InputError: one cannot be read, names a metric that is not reported (with the nearest), or bounds a
-            fraction by a number that is none.
+            fraction by a number that is none; or no score keeps all those of a metric.
     """
-    return tuple(dict.fromkeys(condition_on(text, reported, KEEP) for text in keep))
+    found = tuple(dict.fromkeys(condition_on(text, reported, KEEP) for text in keep))
+    for metric in dict.fromkeys(this.metric for this in found):
+        same = [this for this in found if this.metric == metric]
+        if not can_all_hold(same, *bounds_of(metric)):
+            raise InputError(f"{KEEP}: no score satisfies {in_words(same)}, so no trial could be the best")
+    return found
 
 
 def _check_metrics(given: str | None, method: str, dataset: str, settings: Experiment) -> None:
