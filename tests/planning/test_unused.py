@@ -22,6 +22,14 @@ def told(given: Mapping[str, Any], searched: tuple[str, ...] = ()) -> list[str]:
     ("given", "warning"),
     [
         ({"optimizer.trust": 0.1}, "optimizer.trust has no effect with optimizer.name=sgd: leave it out."),
+        (
+            {"head.hidden": 64, "head.name": "linear"},
+            "head.hidden has no effect with head.name=linear: leave it out.",
+        ),
+        (
+            {"head.width": 64, "head.name": "none"},
+            "head.width has no effect with head.name=none: leave it out.",
+        ),
         ({"views.local_size": 4}, "views.local_size has no effect with views.local_crops=0: leave it out."),
         (
             {"schedule.factor": 0.5, "schedule.name": "constant"},

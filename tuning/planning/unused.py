@@ -12,6 +12,8 @@ _NO_TRUST = ("sgd", "adam", "adamw")
 _NO_STEPS = ("cosine", "cosine-min-ramp", "constant")
 
 WITHOUT_EFFECT: Final[Mapping[str, tuple[str, Collection[object]]]] = {
+    "head.hidden": ("head.name", ("linear", "none")),
+    "head.width": ("head.name", ("none",)),
     "optimizer.trust": ("optimizer.name", _NO_TRUST),
     "optimizer.exclude_norm_and_bias": ("optimizer.name", (*_NO_TRUST, "larc")),
     "optimizer.momentum": ("optimizer.name", ("adam", "adamw")),
