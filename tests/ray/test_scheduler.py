@@ -91,6 +91,12 @@ def test_rules_that_nothing_could_follow_are_refused(
         check_halving(Halving(grace=1), "asha", 1)
 
 
+def test_the_usual_rule_that_was_asked_for_is_refused_where_nothing_follows_it() -> None:
+    check_halving(Halving(eta=3), "none", 10)
+    with pytest.raises(InputError, match=r"go with --scheduler asha .*given none"):
+        check_halving(Halving(eta=3), "none", 10, asked=True)
+
+
 def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
     rng = np.random.default_rng(0)
     curves = [{e: float(s) for e, s in enumerate(np.sort(rng.random(EPOCHS + 1)))} for _ in range(30)]
