@@ -69,6 +69,15 @@ def test_a_study_is_not_its_own_second_seed(tmp_path: Path) -> None:
         recording_of(study(tmp_path).store, "demo", "demo")
 
 
+def test_a_second_seed_that_no_trial_trained_to_its_end_is_refused(tmp_path: Path) -> None:
+    first = study(tmp_path)
+    later = WrittenStudy(tmp_path, make_record("later", space=SPACE))
+    values = {"kernel": "cosine", "optimizer.lr": 0.01}
+    later.write(replace(scored((0.3, 0.7), "stopped", values=values, rung=1), seed=1))
+    with pytest.raises(InputError, match="no configuration trained to its last epoch both there and in demo"):
+        recording_of(first.store, "demo", "later")
+
+
 def test_a_search_with_conditions_is_refused(tmp_path: Path) -> None:
     held = study(tmp_path, search={"keep": [{"metric": "val.accuracy", "comparison": ">=", "bound": 0.5}]})
     with pytest.raises(InputError, match=r"searched with --keep 'val\.accuracy >= 0\.5'"):

@@ -221,5 +221,7 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
         if (row := place.get(second.keys[trial])) is not None:
             found[row] = scores[trial]
     if np.isnan(found).all():
-        raise InputError(f"--again {study}: it shares no configuration with {first.study}")
+        raise InputError(
+            f"--again {study}: no configuration trained to its last epoch both there and in {first.study}"
+        )
     return found
