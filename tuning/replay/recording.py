@@ -183,7 +183,7 @@ def recording_of(store: ResultsStore, study: str, again: str | None = None) -> R
     if not seen.axes:
         raise InputError(f"study {study} searches nothing, so there is nothing to replay")
     rows = _whole(seen)
-    _refuse_few(np.count_nonzero(rows), f"study {study}")
+    _refuse_few(int(np.count_nonzero(rows)), f"study {study}")
     return Recording(
         name=study,
         space=record.space,
