@@ -116,7 +116,9 @@ def fresh_process(way: str, options: argparse.Namespace, cache: Path) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("dataset")
     parser.add_argument("--data-root", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)

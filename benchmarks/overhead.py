@@ -162,6 +162,11 @@ def main() -> None:
         "Tune, by default": lambda *setting: bare_tune(*setting, tuned=False),
     }
     chosen = [name for name in runs if name.startswith(options.only or "")]
+    if not chosen:
+        parser.error(f"--only: given {options.only!r}; allowed: the beginning of one of {list(runs)}")
+    least = (WARM_UP + 2) * options.concurrency
+    if any(0 < trials < least for trials in (options.short, options.long)):
+        parser.error(f"--short and --long take 0, or {least} or more: first and last trials are left out")
     for trials, seconds, names in ((options.short, 0.5, chosen), (options.long, 10.0, chosen[:2])):
         if not trials:
             continue

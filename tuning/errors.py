@@ -129,8 +129,10 @@ def _refusal(
 
 def refuse_repeats(what: str, given: Sequence[str]) -> None:
     """Raise InputError unless one thing or more is `given`, each once; `what` is its kind."""
-    if not given or len(set(given)) < len(given):
-        raise InputError(f"given {', '.join(given) or 'none'}; allowed: each {what} once")
+    if not given:
+        raise InputError(f"given no {what}; allowed: one or more, each once")
+    if len(set(given)) < len(given):
+        raise InputError(f"given {', '.join(given)}; allowed: each {what} once")
 
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:

@@ -1,12 +1,13 @@
 """Contrasweep and what users run instead of it, on recorded learning curves, in simulated time.
 
-    python -m benchmarks.peers [--seeds 30] [--workers 2 8 64] [--recordings NAME ...] [--trees]
-        [--searches NAME ...] [--earlier] [--keep FILE]
+    python -m benchmarks.peers [--seeds 20] [--trials 40] [--workers 2 8 64] [--recordings NAME ...]
+        [--searches NAME ...] [--trees] [--earlier] [--keep FILE]
     python -m benchmarks.peers --peer-settings
 
 The curves in `benchmarks/recorded` are of random configurations that were never stopped. Contrasweep and its
-peers (`benchmarks.peers.contestants`) come as they are, and get the same epochs. What a configuration scores
-that nobody ran is predicted by the Gaussian process of `tuning.replay`, or with `--trees` by a forest, whose
+peers (`benchmarks.peers.contestants`) come as they are, and get the same epochs: those of `--trials` trials
+that are not stopped, or of two for each trial at once if these are more. What a configuration scores that
+nobody ran is predicted by the Gaussian process of `tuning.replay`, or with `--trees` by a forest, whose
 scores jump: a search that models smooth scores has no advantage there.
 
 `--earlier` lets all of them begin with what `--warm-start` begins with: the best configurations of a random
@@ -29,6 +30,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from benchmarks.peers.contestants import PEER_SETTINGS, PEERS, Configuration, PeerOf
 from benchmarks.peers.records import OURS, Record, Setting, Surrogate, keep, read
+from contrasweep.names import did_you_mean
 from contrasweep.search_spaces import Space
 from contrasweep.tuning.planning.enqueued import whole_configurations
 from contrasweep.tuning.planning.request import usual_scheduler
@@ -151,16 +153,19 @@ def _rows(records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def main() -> None:
+def given_words() -> argparse.Namespace:
+    """Return the words of the command, checked."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--searches", nargs="+", default=[])
+    parser.add_argument("--searches", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 64])
     recorded = sorted(path.stem for path in RECORDED.glob("*.parquet"))
-    parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded)
+    parser.add_argument("--recordings", nargs="+", choices=recorded, default=recorded, metavar="NAME")
     parser.add_argument("--trees", action="store_true")
     parser.add_argument("--earlier", action="store_true")
     parser.add_argument("--peer-settings", action="store_true")
@@ -168,6 +173,13 @@ def main() -> None:
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error("--seeds takes 2 or more: every mean has an interval")
+    if min(given.trials, *given.workers) < 1:
+        parser.error("--trials and --workers take 1 or more")
+    known = PEER_SETTINGS if given.peer_settings else contestants(1)
+    for name in given.searches:
+        if name not in known:
+            allowed = ", ".join(map(repr, known))
+            parser.error(f"--searches: given {name!r}.{did_you_mean(name, known)} Allowed: {allowed}")
     if given.keep is not None and given.trees:
         parser.error("--keep keeps searches on the Gaussian process: no --trees")
     if given.keep is not None and given.peer_settings:
@@ -175,9 +187,17 @@ def main() -> None:
     others = {one.search for one in read(given.keep)} if given.keep and given.keep.exists() else set()
     if given.searches and others - set(given.searches):
         parser.error(f"{given.keep} holds other searches; give --keep another file")
+    if given.earlier:
+        given.recordings = [name for name in given.recordings if name in EARLIER]
+    if not given.recordings:
+        parser.error(f"--earlier: no earlier search is recorded for these; allowed: {', '.join(EARLIER)}")
+    return given
+
+
+def main() -> None:
+    given = given_words()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    there = [name for name in given.recordings if name in EARLIER or not given.earlier]
-    chosen = given.workers, given.trials, given.searches, there
+    chosen = given.workers, given.trials, given.searches, given.recordings
     kinds = {"trees": given.trees, "earlier": given.earlier, "peer_settings": given.peer_settings}
     print_peers(given.seeds, *chosen, **kinds, kept_in=given.keep)
 

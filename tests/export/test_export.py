@@ -86,6 +86,7 @@ def test_of_a_study_the_best_trial_and_its_first_seed_are_taken(export: Command)
     card = Path("out/README.md").read_text()
     (row,) = (line for line in card.splitlines() if line.startswith("| accuracy"))
     assert row == "| accuracy | 0.5 | 0.60 ± 0.10 (n = 3) | 0.3516 to 0.8484 | 0.4 ± 0 (n = 3) |"
+    assert "Intervals need at least" not in card
     assert "dataset: digits" in card
     assert "the shorter side is resized and the centre square cut out; a square image stays whole. It" in card
     assert list(Path().glob(".out*")) == []

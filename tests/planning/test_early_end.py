@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.planning.early_end import FIRST_FAILURES, EarlyEnd, Reason, check_stop_when
+from contrasweep.tuning.planning.early_end import (
+    FIRST_FAILURES,
+    EarlyEnd,
+    Reason,
+    check_stop_when,
+    unreachable_stop_in_words,
+)
 from contrasweep.tuning.planning.rules import RunningRules
 from contrasweep.tuning.planning.stop_when import StopWhen, parse_stop_when
 from contrasweep.tuning.results.best import best_final
@@ -192,8 +198,11 @@ def test_quick_failures_do_not_end_a_sweep_whose_other_trials_still_run() -> Non
         early.end(trial, "failed", None)
         early.begin()
     assert early.reason() is None
+    for trial in range(FIRST_FAILURES, 12):
+        early.end(trial, "failed", None)
+    assert early.reason() is None, "as many have failed as still run"
     # All but four of the others fail too.
-    for trial in range(FIRST_FAILURES, 20):
+    for trial in range(12, 20):
         early.end(trial, "failed", None)
     assert early.reason() is not None
 
@@ -239,3 +248,17 @@ def test_a_trial_that_breaks_a_condition_is_no_gain() -> None:
     for trial, (score, kept) in enumerate([(0.5, True), (0.9, False), (0.4, True)]):
         early.end(trial, "completed", Summary(score, None, 1), kept=kept)
     assert early.reason() is not None
+
+
+def test_a_trial_of_an_earlier_driver_that_breaks_a_condition_is_no_gain(tmp_path: Path) -> None:
+    keep = [{"metric": "val.colour_mse", "comparison": ">=", "bound": 200.0}]
+    study = WrittenStudy(tmp_path, make_record(search={"keep": keep, "stop_when": "gain<0.1 for 2"}))
+    study.write(*(scored((0.3, one), colour=colour) for one, colour in ((0.5, 300), (0.9, 100), (0.4, 300))))
+    held = trial_outcomes(study.store.trials("demo"), study.record)
+    assert EarlyEnd(study.record.require_search(), held).reason() is not None
+
+
+@pytest.mark.parametrize(("trials", "told"), [(21, True), (22, False)])
+def test_a_condition_that_only_the_last_trial_could_meet_is_told(trials: int, told: bool) -> None:
+    search = SearchRecord(trials=trials, metric="val.accuracy", stop_when="gain<0.01 for 20")
+    assert (unreachable_stop_in_words(search) is not None) is told

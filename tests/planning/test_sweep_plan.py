@@ -98,6 +98,7 @@ def test_several_metrics_and_the_one_that_stops_trials() -> None:
         "fair-cclk", "colour-digits", metric="accuracy,colour_mse", sampler="cmaes"
     )
     assert "seeds" in _refused(seeds=0)
+    assert "--eta and --grace go with --scheduler asha" in _refused(eta=3, scheduler="none")
 
 
 def test_what_a_resumed_study_is_expected_to_be() -> None:

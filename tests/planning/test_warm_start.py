@@ -98,6 +98,17 @@ def test_a_study_without_the_scheduler_s_metric_lends_its_completed_trials(tmp_p
     later.new_study().ask()
 
 
+def test_of_a_trial_the_last_merit_and_the_final_one_are_taken(tmp_path: Path) -> None:
+    """Alignment is minimised, and merits are maximised."""
+    curve = {epoch: {"val.alignment": 4.0 - epoch} for epoch in range(3)}
+    ended = Run(values={"temperature": 0.5}, curve=curve, final={"val.alignment": 1.9})
+    stopped = Run(values={"temperature": 0.4}, curve={0: curve[0], 1: curve[1]}, status="stopped")
+    write(tmp_path, "here", ended, stopped, dataset="colour-digits", metric="alignment")
+    taken = small_plan(tmp_path, metric="alignment", warm_start=["here"]).search.warm_start.trials
+    assert [(one.state, one.epochs) for one in taken] == [("completed", {2: -2.0}), ("stopped", {1: -3.0})]
+    assert taken[0].value == (-1.9,)
+
+
 def test_what_says_nothing_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "none", run(0.9, "stopped"))
     with pytest.raises(InputError, match="warm start: no trial of study none has completed yet"):

@@ -121,6 +121,18 @@ def test_asha_needs_no_controller() -> None:
     assert decision == TrialScheduler.STOP, MEND
 
 
+def test_asha_decides_anew_about_scores_that_were_taken_off_its_rungs() -> None:
+    scheduler = ResumableASHA(9, 0.0, past=[{1: 0.9}] * 3, interrupted={}, halving=Halving())
+    weak = Trial("trainable", config={"request": SimpleNamespace(trial=7)}, stub=True)
+    scheduler.on_trial_add(internals.NO_CONTROLLER, weak)
+    decisions = []
+    for _ in range(3):
+        decisions.append(scheduler.on_trial_result(internals.NO_CONTROLLER, weak, {"epoch": 1, "score": 0.1}))
+        if len(decisions) == 2:
+            internals.take_off_rungs(scheduler, weak.trial_id)
+    assert decisions == [TrialScheduler.STOP, TrialScheduler.CONTINUE, TrialScheduler.STOP], MEND
+
+
 def test_the_workers_of_a_train_run_tell_what_they_raised() -> None:
     raised = ValueError("of a worker")
     error = WorkerGroupError("told", {1: UserExceptionWithTraceback(raised, "trace")})

@@ -91,6 +91,12 @@ def test_rules_that_nothing_could_follow_are_refused(
         check_halving(Halving(grace=1), "asha", 1)
 
 
+def test_the_usual_rule_that_was_asked_for_is_refused_where_nothing_follows_it() -> None:
+    check_halving(Halving(eta=3), "none", 10)
+    with pytest.raises(InputError, match=r"go with --scheduler asha .*given none"):
+        check_halving(Halving(eta=3), "none", 10, asked=True)
+
+
 def test_resumed_scheduler_decides_as_the_first_would_have() -> None:
     rng = np.random.default_rng(0)
     curves = [{e: float(s) for e, s in enumerate(np.sort(rng.random(EPOCHS + 1)))} for _ in range(30)]
@@ -196,3 +202,32 @@ def test_a_trial_that_goes_on_counts_once_at_a_rung() -> None:
         scheduler.on_trial_add(None, fake_trial(number, f"new-{number}"))
     # Two thirds of the way from 0.1 to 0.9, by rank, is 0.43; with 0.9 twice it would be 0.9.
     assert run(scheduler, fake_trial(3, "new-3"), {1: 0.5}) == ("CONTINUE", 1)  # type: ignore[arg-type]
+
+
+def test_a_trial_that_is_proposed_again_counts_once_at_a_rung() -> None:
+    """Its worker died before it began: it has another Ray id each time."""
+    past = [PastTrial(0, {"x": 0.5}, "stopped", {1: 0.1}), PastTrial(1, {"x": 0.5}, "running", {1: 0.9})]
+    scheduler = scheduler_of("asha", a_study([]), epochs=EPOCHS, warmup=NO_RAMP, halving=USUAL, past=past)
+    for ray_id in ("a", "b", "c"):
+        scheduler.on_trial_add(None, fake_trial(1, ray_id))
+        scheduler.on_trial_remove(None, fake_trial(1, ray_id))
+    scheduler.on_trial_add(None, fake_trial(2, "d"))
+    # Two thirds of the way from 0.1 to 0.9 is 0.63; with 0.9 more than once it would be 0.9.
+    assert run(scheduler, fake_trial(2, "d"), {1: 0.7}) == ("CONTINUE", 1)  # type: ignore[arg-type]
+
+
+def test_an_interrupted_trial_is_compared_before_it_goes_on() -> None:
+    """With fewer trials at once than before, some wait while others are compared."""
+    past = [PastTrial(number, {"x": 0.5}, "running", {1: 0.5 + number / 10}) for number in range(4)]
+    scheduler = scheduler_of("asha", a_study([]), epochs=EPOCHS, warmup=NO_RAMP, halving=USUAL, past=past)
+    scheduler.on_trial_add(None, fake_trial(4, "a"))
+    assert run(scheduler, fake_trial(4, "a"), {1: 0.6}) == ("STOP", 1)  # type: ignore[arg-type]
+
+
+def test_a_dead_driver_would_have_compared_interrupted_trials_with_one_another() -> None:
+    past = [
+        PastTrial(number, {"x": 0.5}, "running", {1: score}) for number, score in enumerate((0.9, 0.1, 0.8))
+    ]
+    scheduler = scheduler_of("asha", a_study([]), epochs=EPOCHS, warmup=NO_RAMP, halving=USUAL, past=past)
+    assert [scheduler.was_to_stop(one) for one in past] == [False, True, False]
+    assert [scheduler.was_to_stop(one) for one in past] == [False, True, False], "asked in any order"

@@ -36,6 +36,13 @@ def test_a_search_that_no_longer_gains_ends_and_says_why(
     assert search_of(tmp_path) == (5, NEVER_ENOUGH, 3)
 
 
+def test_a_search_of_which_no_trial_keeps_its_condition_goes_on(tmp_path: Path) -> None:
+    options = {"stop_when": NEVER_ENOUGH, "keep": ["colour_mse>=1e9"]}
+    with without_ray():
+        done = run_sweep(tiny_plan(tmp_path, trials=4, epochs=1, scheduler="none", **options))
+    assert (done.counts, done.ended_early) == ({"completed": 4}, None)
+
+
 def test_a_resumed_search_counts_the_trials_of_earlier_drivers(tmp_path: Path) -> None:
     study = PlannedStudy(written_plan(tmp_path, trials=5, stop_when="gain<0.001 for 30"))
     study.write(scored((0.5, 0.6)), scored((0.4, 0.5), "stopped"), scored((0.5, 0.55)))

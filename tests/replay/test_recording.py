@@ -1,10 +1,14 @@
 """Recordings: from a study in the store, and through a file."""
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contrasweep.tuning.errors import InputError
@@ -65,6 +69,15 @@ def test_a_study_is_not_its_own_second_seed(tmp_path: Path) -> None:
         recording_of(study(tmp_path).store, "demo", "demo")
 
 
+def test_a_second_seed_that_no_trial_trained_to_its_end_is_refused(tmp_path: Path) -> None:
+    first = study(tmp_path)
+    later = WrittenStudy(tmp_path, make_record("later", space=SPACE))
+    values = {"kernel": "cosine", "optimizer.lr": 0.01}
+    later.write(replace(scored((0.3, 0.7), "stopped", values=values, rung=1), seed=1))
+    with pytest.raises(InputError, match="no configuration trained to its last epoch both there and in demo"):
+        recording_of(first.store, "demo", "later")
+
+
 def test_a_search_with_conditions_is_refused(tmp_path: Path) -> None:
     held = study(tmp_path, search={"keep": [{"metric": "val.accuracy", "comparison": ">=", "bound": 0.5}]})
     with pytest.raises(InputError, match=r"searched with --keep 'val\.accuracy >= 0\.5'"):
@@ -96,3 +109,41 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     part = next((tmp_path / "results").rglob("*.parquet"))
     with pytest.raises(InputError, match="is no recording; `contrasweep replay STUDY -o FILE` writes one"):
         read_recording(part)
+
+
+def test_a_file_with_too_few_trials_is_refused(tmp_path: Path) -> None:
+    for count in (0, 1, 19):
+        path = tmp_path / f"{count}.parquet"
+        recorded().write(path)
+        pq.write_table(pq.read_table(path).slice(0, count), path)
+        with pytest.raises(
+            InputError, match=f"parquet: {count} configurations trained to .* a replay needs 20"
+        ):
+            read_recording(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (lambda table: table.drop(["scores"]), "scores"),
+        (lambda table: table.drop(["lr"]), "lr"),
+        (lambda table: with_column(table, "scores", [[0.5, 0.6]] * 59 + [[0.5]]), "inhomogeneous"),
+        (lambda table: with_column(table, "scores", [[0.5, math.nan]] * 60), "a score or the seconds"),
+        (lambda table: with_column(table, "again", [[0.5]] * 60), "reshape"),
+        (lambda table: with_column(table, "seconds", ["x"] * 60), "could not convert"),
+        (lambda table: table.replace_schema_metadata({"contrasweep.recording": "{"}), "Expecting"),
+        (lambda table: table.replace_schema_metadata({"contrasweep.recording": "{}"}), "space"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    tmp_path: Path, changed: Callable[[pa.Table], pa.Table], told: str
+) -> None:
+    path = tmp_path / "damaged.parquet"
+    recorded().write(path)
+    pq.write_table(changed(pq.read_table(path)), path)
+    with pytest.raises(InputError, match=f"parquet is damaged: .*{told}"):
+        read_recording(path)
+
+
+def with_column(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values))

@@ -66,6 +66,19 @@ def test_one_second_seed_is_too_few_and_is_not_called_none(again: int, told: str
     held = Workload.of(recorded(count=20, again=again))
     assert (held.seed_noise, held.pairs) == (None, again)
     assert told in said_of(held)
+    values, errors = (
+        {"kernel": "cosine", "lr": 0.1},
+        held.predicted - held.recording.spread_out(held.recording.scores),
+    )
+    finals = [held.run(values, np.random.default_rng(seed)).final for seed in range(40)]
+    logits = held.recording.spread_out(np.array([[final] for final in finals]))
+    assert np.std(logits) == pytest.approx(np.std(errors[:, -1]), rel=0.5), "what the surrogate errs by"
+
+
+def test_a_study_with_many_stopped_trials_is_warned_of(workload: Workload) -> None:
+    for left_out, warned in ((15, False), (16, True)):  # of 60 trials
+        held = replace(workload, recording=replace(workload.recording, left_out=left_out))
+        assert any("did not train to their last epoch" in line for line in warnings_of(held)) is warned
 
 
 @pytest.mark.parametrize("again", [2, 3, 40])

@@ -1,12 +1,21 @@
 """Searches in simulated time: what workers do, what is spent, and which trial is chosen."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from optuna.trial import TrialState
 
-from contrasweep.tuning.replay.comparison import POINTS, SHARES, Standing
+from contrasweep.search_spaces import Space
+from contrasweep.tuning.ray.scheduler import InOrder
+from contrasweep.tuning.replay.comparison import POINTS, SHARES, SearchOf, Standing, compare
+from contrasweep.tuning.replay.searches import OwnSearch
 from contrasweep.tuning.replay.simulation import Decision, Finished, History, Job, Run, simulate
+from contrasweep.tuning.replay.workload import Workload
+from contrasweep.tuning.search import SearchStudy
 
 EPOCHS = 3
 
@@ -82,3 +91,40 @@ def test_a_share_of_the_budget_is_looked_at_when_it_is_spent() -> None:
         mean, half = one.after(share)
         assert mean == pytest.approx((2 * lowest + lowest + 2) / 3)
         assert half == pytest.approx(4.3027 * 2 / 3, abs=1e-3)
+
+
+def searching(first: int, *, stops: bool = False) -> SearchOf:
+    """A search that proposes trials from a number on; every one of them is stopped, or none."""
+
+    def search(workload: Workload, seed: int) -> Scripted:
+        one = Scripted(dict.fromkeys(range(first, 99), "stop") if stops else {})
+        one.begun = first
+        return one
+
+    return search
+
+
+def test_the_search_with_the_higher_score_ranks_first_and_one_without_any_last() -> None:
+    def noisy(values, rng):  # type: ignore[no-untyped-def]
+        return replace(run_of(values, rng), expected=20 + values["number"] + rng.random())
+
+    workload: Any = SimpleNamespace(run=noisy, recording=SimpleNamespace(epochs=EPOCHS))
+    searches = {
+        "none": searching(0, stops=True),
+        "low": searching(0),
+        "high": searching(50),
+        "too": searching(0),
+    }
+    none, low, high, too = compare(searches, workload, workers=1, budget=30, seeds=2)
+    assert [one.ranks.tolist() for one in (none, low, high, too)] == [[4, 4], [2.5, 2.5], [1, 1], [2.5, 2.5]]
+    assert low.chosen[:, -1].tolist() == too.chosen[:, -1].tolist(), "the n-th trials have the same noise"
+    assert len(set(low.chosen[:, -1])) == 2, "and other noise with another seed"
+
+
+def test_a_stopped_trial_has_no_final_score_in_our_search() -> None:
+    study = SearchStudy(Space.parse({"x": {"uniform": [0.0, 1.0], "default": 0.5}}), sampler="random")
+    search = OwnSearch(study, InOrder())
+    for last, final in ((0.9, None), (0.8, 0.7)):
+        search.end(search.next().trial, 1, last, final)
+    assert [one.state for one in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
+    assert study.trials[1].values == [0.7]

@@ -94,7 +94,7 @@ def test_wrong_studies(write_study, store) -> None:
     write_study([scored()])
     with pytest.raises(InputError, match="each study once"):
         report(store, ["demo", "demo"])
-    with pytest.raises(InputError, match="given none; allowed: each study once"):
+    with pytest.raises(InputError, match="given no study; allowed: one or more"):
         report(store, [])
 
 

@@ -46,13 +46,15 @@ def test_epochs_after_which_all_trials_score_alike_are_left_out() -> None:
 
 def test_failed_trials_and_those_that_break_a_condition_count_as_the_worst() -> None:
     study = held()
-    broken, other = study.ask(), study.ask()
+    broken, other, at_bound = study.ask(), study.ask(), study.ask()
     study.fail(broken.number)
     study.complete(other.number, 100.0, {"memory": 1.0})
+    study.complete(at_bound.number, 0.5, {"memory": 0.0})
     scores = scores_of(curves_of(study.optuna_study, axes_of(SPACE)), axes_of(SPACE), EPOCHS)
     assert scores is not None
     for number in (broken.number, other.number):
         assert FLOOR in scores.score[scores.trial == number]
+    assert FLOOR not in scores.score[scores.trial == at_bound.number], "it keeps the condition"
 
 
 def test_a_large_search_is_modelled_from_some_of_its_scores() -> None:

@@ -78,6 +78,20 @@ def test_a_decision_is_the_same_after_a_resume() -> None:
     assert len(found) == 1
 
 
+def test_the_candidates_of_a_decision_are_drawn_by_seed_trial_and_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[float] = []
+    monkeypatch.setattr(
+        "contrasweep.tuning.search.curves.outlook_of",
+        lambda study, space, curves, rng, asked: drawn.append(rng.random()),
+    )
+    for seed, number, epoch in ((0, 9, 2), (0, 9, 2), (1, 9, 2), (0, 8, 2), (0, 9, 4)):
+        held(seed=seed).goes_on(number, epoch, 0.5)
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 4
+
+
 def test_proposals_follow_the_starts_of_curves() -> None:
     """Only early scores are known, and they lead to the best configurations."""
     study = SearchStudy(SPACE, sampler="curves", epochs=EPOCHS, trials=12)

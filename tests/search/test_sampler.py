@@ -14,6 +14,7 @@ from optuna.trial import TrialState, create_trial
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.search import PastTrial, Proposal, SearchStudy
+from contrasweep.tuning.search.cmaes import EvolutionStrategy
 from contrasweep.tuning.search.gaussian_process import GaussianProcess, normal_scores
 
 SPACE = Space.parse(
@@ -243,6 +244,30 @@ def test_the_gaussian_process_proposes_elsewhere_while_a_trial_runs() -> None:
     first = proposed()
     study.add_trial(create_trial(state=TrialState.RUNNING, params={"x": first}, distributions=joint))
     assert abs(proposed() - first) > 0.01
+
+
+def test_the_gaussian_process_begins_once_a_trial_has_finished() -> None:
+    """Before, no score is of full fidelity."""
+    joint: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+    study = optuna.create_study(direction="maximize")
+    process = GaussianProcess(joint, RandomSampler(seed=0), seed=0, startup=2)
+    found = []
+    for state in (TrialState.PRUNED, TrialState.PRUNED, TrialState.COMPLETE):
+        study.add_trial(create_trial(state=state, params={"x": 0.5}, distributions=joint, value=0.5))
+        found.append(process.infer_relative_search_space(study, create_trial(state=TrialState.RUNNING)))
+    assert found == [{}, {}, joint]
+
+
+def test_the_evolution_strategy_moves_after_each_whole_generation() -> None:
+    joint = {"x": FloatDistribution(0, 1)}
+    study = optuna.create_study(direction="maximize")
+    strategy = EvolutionStrategy(joint, RandomSampler(seed=0), seed=0)
+    found = []
+    for x in (0.7, 0.8, 0.9, 0.95, 0.99):  # a generation of one number has four members
+        found.append(strategy.sample_relative(study, create_trial(state=TrialState.RUNNING), {})["x"])
+        study.add_trial(create_trial(params={"x": x}, distributions=joint, value=x))  # type: ignore[arg-type]
+    assert found[:4] == [found[0]] * 4
+    assert found[4] != found[0]
 
 
 def test_a_range_that_the_gaussian_process_cannot_list_is_refused() -> None:

@@ -5,6 +5,7 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
@@ -233,6 +234,10 @@ def test_a_file_keeps_pools(tmp_path: Path) -> None:
     assert json_text(content_of(judged(*pools))) == json_text(content_of(judged(*held)))
     assert held[0].again == pytest.approx(again, nan_ok=True)
     assert held[1].failed == 2
+    table = pq.read_table(tmp_path / "pools.parquet")
+    pq.write_table(table.drop(["report"]), tmp_path / "damaged.parquet")
+    with pytest.raises(InputError, match=r"is damaged: .*report"):
+        read_pool_file(tmp_path / "damaged.parquet")
     (tmp_path / "other.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_pool_file(tmp_path / "other.parquet")

@@ -56,14 +56,20 @@ class Halving:
         return tuple(found)
 
 
-def check_halving(halving: Halving, scheduler: Scheduler, epochs: int) -> None:
+def check_halving(halving: Halving, scheduler: Scheduler, epochs: int, *, asked: bool = False) -> None:
     """Refuse rules that the scheduler does not have, or that let every trial run to its end.
+
+    Args:
+        halving: the rules.
+        scheduler: what would follow them.
+        epochs: the epochs of a trial that is not stopped.
+        asked: whether a rule was given, if only the usual one.
 
     Raises:
         InputError: the scheduler is not `asha`, alone or with another, or the grace period is as long as the
             runs.
     """
-    if halving.is_usual:
+    if halving.is_usual and not asked:
         return
     if not stops_by_rank(scheduler):
         raise InputError(f"--eta and --grace go with --scheduler asha or asha+curves, given {scheduler}")

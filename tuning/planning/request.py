@@ -107,7 +107,12 @@ def check_request(
         _check_curves(metric, scheduler)
     if rules.asha_metric is not None:
         _check_asha_metric(rules.asha_metric, sampler, scheduler)
-    check_halving(rules.halving(), scheduler, settings.epochs)
+    check_halving(
+        rules.halving(),
+        scheduler,
+        settings.epochs,
+        asked=(rules.eta, rules.grace) != (None, None),
+    )
     for named in (metric, rules.asha_metric):
         _check_metrics(named, method, dataset, settings)
     own = DECLARED_DATASETS.get(dataset)

@@ -43,6 +43,13 @@ def _start_nothing(node: Node, **_: Any) -> None:
     """Stand in for a method of `Node` that starts a process."""
 
 
+def take_off_rungs(asha: Any, trial_id: str) -> None:
+    """Let ASHA forget the scores of a trial, so that it decides about them as about new ones."""
+    for bracket in asha._brackets:
+        for _, scores in bracket._rungs:
+            scores.pop(trial_id, None)
+
+
 def actor_of(trial: Trial) -> Any:
     """Return the actor that runs a trial; None while it has none."""
     return trial.temporary_state.ray_actor

@@ -13,7 +13,7 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
 from contrasweep.tuning.experiment.schedulers import Scheduler, stops_by_curves, stops_by_rank
 from contrasweep.tuning.planning.halving import Halving
 from contrasweep.tuning.planning.plan import SweepPlan
-from contrasweep.tuning.ray.internals import NO_CONTROLLER
+from contrasweep.tuning.ray.internals import NO_CONTROLLER, take_off_rungs
 from contrasweep.tuning.ray.out_of_memory import alone_if_gpu_was_full
 from contrasweep.tuning.search import PastTrial, SearchStudy
 from contrasweep.tuning.search.decision_epochs import decision_epochs
@@ -106,23 +106,40 @@ class ResumableASHA(AsyncHyperBandScheduler):
             grace_period=halving.grace_period(epochs, warmup),
             reduction_factor=halving.eta,
         )
-        self._interrupted = interrupted
         self._again = again
         self._curves = curves
+        self._interrupted = {number: _stand_in(f"interrupted-{number}") for number in interrupted}
+        self._gone_on: dict[str, Any] = {}
         for number, scores in enumerate(past):
-            self._replay(f"past-{number}", scores)
+            self._replay(_stand_in(f"past-{number}"), scores)
+        for number, scores in interrupted.items():
+            self._replay(self._interrupted[number], scores)
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-        """Admit a trial. A trial that goes on brings its earlier scores, under its new Ray id."""
-        super().on_trial_add(tune_controller, trial)
-        self._report(trial, self._interrupted.get(trial.config["request"].trial, {}))
+        """Admit a trial. One that goes on has a new Ray id, and keeps its scores at the rungs."""
+        number = trial.config["request"].trial
+        if number in self._interrupted:
+            self._gone_on[trial.trial_id] = self._interrupted[number]
+        else:
+            super().on_trial_add(tune_controller, trial)
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Say whether a trial goes on after an epoch."""
-        decision = super().on_trial_result(tune_controller, trial, result)
+        known = self._gone_on.get(trial.trial_id, trial)
+        decision = super().on_trial_result(tune_controller, known, result)
         if decision == self.CONTINUE and self._curves is not None:
             return self._curves.on_trial_result(tune_controller, trial, result)
         return decision
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        """Forget a trial that has ended; one that had gone on was never admitted under its Ray id."""
+        if self._gone_on.pop(trial.trial_id, None) is None:
+            super().on_trial_complete(tune_controller, trial, result)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        """Forget a trial that Tune takes back, likewise."""
+        if self._gone_on.pop(trial.trial_id, None) is None:
+            super().on_trial_remove(tune_controller, trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Pass on that a worker has failed."""
@@ -132,27 +149,27 @@ class ResumableASHA(AsyncHyperBandScheduler):
     def was_to_stop(self, trial: PastTrial) -> bool:
         """Return whether a trial whose driver died is to stop after its last epoch, which is a rung.
 
-        Its scores then count twice if it is added, too: ask a scheduler that runs no trials.
+        It is compared with all others of the store, also with those that were interrupted as well.
         """
-        if self._replay(f"interrupted-{trial.number}", trial.epochs) == self.STOP:
+        own = self._interrupted[trial.number]
+        take_off_rungs(self, own.trial_id)
+        if self._replay(own, trial.epochs) == self.STOP:
             return True
         return self._curves is not None and self._curves.was_to_stop(trial)
 
-    def _replay(self, name: str, scores: Mapping[int, float]) -> str:
+    def _replay(self, stand_in: Any, scores: Mapping[int, float]) -> str:
         """Report the scores of a trial of an earlier driver; return what is decided after the last."""
-        stand_in: Any = SimpleNamespace(trial_id=name)
         super().on_trial_add(NO_CONTROLLER, stand_in)
-        decision = self._report(stand_in, scores)
-        super().on_trial_remove(NO_CONTROLLER, stand_in)
-        return decision
-
-    def _report(self, trial: Any, scores: Mapping[int, float]) -> str:
-        """Report scores; return what is decided after the last of them."""
         decision = self.CONTINUE
         for epoch in sorted(scores):
             result = {"epoch": epoch, "score": scores[epoch]}
-            decision = super().on_trial_result(NO_CONTROLLER, trial, result)
+            decision = super().on_trial_result(NO_CONTROLLER, stand_in, result)
         return decision
+
+
+def _stand_in(name: str) -> Any:
+    """Return what ASHA reads of a trial: its name at the rungs."""
+    return SimpleNamespace(trial_id=name)
 
 
 def scheduler_of(

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import expit, logit
 
 from contrasweep.search_spaces import Scalar, Space
 from contrasweep.tuning.errors import InputError
-from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
+from contrasweep.tuning.results.parquet_files import damage_told, read_rows_about, write_rows_about
 from contrasweep.tuning.results.study_checks import refuse_as_other_seeds, refuse_conditions
 from contrasweep.tuning.search.axes import Axis, axes_of, codes_of, design, values_of
 from contrasweep.tuning.sensitivity.observations import Observations, observe
@@ -122,14 +123,25 @@ def read_recording(path: Path) -> Recording:
     """Return a recording that `Recording.write` wrote.
 
     Raises:
-        InputError: the file cannot be read, or is another one.
+        InputError: the file cannot be read, is another one, is damaged, or has too few trials.
     """
     otherwise = "is no recording; `contrasweep replay STUDY -o FILE` writes one"
     table, about = read_rows_about(path, _ABOUT, otherwise)
+    _refuse_few(table.num_rows, str(path))
+    with damage_told(path):
+        return _recording_in(table, about)
+
+
+def _recording_in(table: pa.Table, about: Mapping[str, Any]) -> Recording:
+    """Return what a file holds; raise one of the errors of `damage_told` if that is no recording."""
     space = Space.parse(about["space"])
-    scores = np.array(table["scores"].to_pylist(), dtype=np.float64)
-    unknown = [np.nan] * scores.shape[1]
     axes = axes_of(space)
+    scores = np.array(table["scores"].to_pylist(), dtype=np.float64)
+    seconds = np.array(table["seconds"].to_pylist(), dtype=np.float64)
+    if not (np.isfinite(scores).all() and np.isfinite(seconds).all()):
+        raise ValueError("a score or the seconds of an epoch are no number")
+    unknown = [np.nan] * scores.shape[1]
+    again = np.array([row or unknown for row in table["again"].to_pylist()], dtype=np.float64)
     return Recording(
         name=about["name"],
         space=space,
@@ -138,10 +150,18 @@ def read_recording(path: Path) -> Recording:
         rung_metric=about["rung_metric"],
         codes=codes_of(axes, table.select([axis.name for axis in axes]).to_pylist()),
         scores=scores,
-        again=np.array([row or unknown for row in table["again"].to_pylist()], dtype=np.float64),
-        seconds=np.array(table["seconds"].to_pylist(), dtype=np.float64),
+        again=again.reshape(scores.shape),
+        seconds=seconds,
         left_out=about["left_out"],
     )
+
+
+def _refuse_few(count: int, where: str) -> None:
+    if count < LEAST:
+        raise InputError(
+            f"{where}: {count} configurations trained to their last epoch, and a replay needs {LEAST}; "
+            "--sampler random --scheduler none records them without a choice of its own"
+        )
 
 
 def recording_of(store: ResultsStore, study: str, again: str | None = None) -> Recording:
@@ -163,12 +183,7 @@ def recording_of(store: ResultsStore, study: str, again: str | None = None) -> R
     if not seen.axes:
         raise InputError(f"study {study} searches nothing, so there is nothing to replay")
     rows = _whole(seen)
-    if np.count_nonzero(rows) < LEAST:
-        raise InputError(
-            f"study {study}: {np.count_nonzero(rows)} configurations trained to their last epoch, and a "
-            f"replay needs {LEAST}; --sampler random --scheduler none records them without a choice of its "
-            "own"
-        )
+    _refuse_few(int(np.count_nonzero(rows)), f"study {study}")
     return Recording(
         name=study,
         space=record.space,
@@ -206,5 +221,7 @@ def _again(store: ResultsStore, study: str | None, first: Observations) -> Float
         if (row := place.get(second.keys[trial])) is not None:
             found[row] = scores[trial]
     if np.isnan(found).all():
-        raise InputError(f"--again {study}: it shares no configuration with {first.study}")
+        raise InputError(
+            f"--again {study}: no configuration trained to its last epoch both there and in {first.study}"
+        )
     return found

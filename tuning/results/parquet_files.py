@@ -1,7 +1,8 @@
 """Small Parquet files for users to share; their metadata describes their content."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,4 +34,16 @@ def read_rows_about(path: Path, key: str, otherwise: str) -> tuple[pa.Table, Any
     held = (table.schema.metadata or {}).get(key.encode())
     if held is None:
         raise InputError(f"{path} {otherwise}")
-    return table, json.loads(held)
+    with damage_told(path):
+        return table, json.loads(held)
+
+
+@contextmanager
+def damage_told(path: Path) -> Iterator[None]:
+    """Turn the error of content that is not as it was written, as a missing column, into an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is damaged: {one_line(error)}") from None

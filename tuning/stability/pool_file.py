@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from contrasweep.tuning.results.parquet_files import read_rows_about, write_rows_about
+from contrasweep.tuning.results.parquet_files import damage_told, read_rows_about, write_rows_about
 from contrasweep.tuning.stability.scored_pool import ScoredPool
 
 _ABOUT: Final = "contrasweep.stability"
@@ -39,12 +39,15 @@ def read_pool_file(path: Path) -> list[ScoredPool]:
     """Return the studies in a file that `write_scored_pools` wrote.
 
     Raises:
-        InputError: the file cannot be read, or is another one.
+        InputError: the file cannot be read, is another one, or is damaged.
     """
     otherwise = "holds no pools; `contrasweep stability STUDY... -o FILE.parquet` writes them"
     table, about = read_rows_about(path, _ABOUT, otherwise)
     rows = table.to_pylist()
-    return [_scored_pool(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in about]
+    with damage_told(path):
+        return [
+            _scored_pool(facts, [row for row in rows if row["study"] == facts["study"]]) for facts in about
+        ]
 
 
 def _scored_pool(facts: dict[str, Any], rows: Sequence[dict[str, Any]]) -> ScoredPool:
