@@ -105,6 +105,16 @@ def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> N
     assert judged(a, tried("b", SPREAD, again=high)).claims[0].elsewhere is None
 
 
+def test_means_over_seeds_that_differ_by_rounding_are_ties() -> None:
+    """Of two seeds with 100 images each, 80 and 84 of them are as many as 82 and 82."""
+    own, other = np.full((2, 24), [[0.80], [0.84]]), np.full((2, 24), [[0.82], [0.82]])
+    assert own.mean(axis=0)[0] != other.mean(axis=0)[0]
+    for pair in ((own, other), (other, own)):
+        there = judged(*(tried(n, SPREAD, again=one) for n, one in zip("ab", pair, strict=True))).claims[0]
+        assert there.elsewhere is not None
+        assert there.elsewhere.above.value.tolist() == there.elsewhere.below.value.tolist() == [0.0] * 6
+
+
 def test_untrained_encoders_are_beaten_or_not() -> None:
     found = judged(
         tried("a", SPREAD), tried("b", SPREAD, untrained=0.9), tried("c", SPREAD, untrained=np.nan)
