@@ -225,6 +225,14 @@ def test_the_robust_region_holds_the_plateau_and_not_the_cliff() -> None:
     assert regions["b"].low <= found.best["b"] <= regions["b"].high
 
 
+def test_a_whole_range_of_many_whole_numbers_is_told_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends were the middles of the outermost cells: 16 to 985."""
+    monkeypatch.setattr(forest_module, "TREES", 10)
+    space = space_of(queue={"int": [1, 1000], "default": 10}, few={"int": [1, 8], "default": 2})
+    regions = robustness(forest_of(observed(space, lambda x: 0.5 + 0 * x["few"], 60))).regions
+    assert [(one.low, one.high, one.share) for one in regions] == [(1, 1000, 1.0), (1, 8, pytest.approx(1.0))]
+
+
 def test_intervals_carry_how_uncertain_estimates_are() -> None:
     # The first epoch says little about the end, so little is known of those that were stopped after it.
     study = observed(space_of(a="unit"), lambda x: x["a"], 100, noise=0.3, early_noise=0.3)
