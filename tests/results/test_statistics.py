@@ -14,9 +14,9 @@ from contrasweep.tuning.statistics import (
     rank_correlation,
     rank_correlation_interval,
     signed_rank_p,
-    without_rounding,
     student_interval,
     summarise,
+    without_rounding,
 )
 from tests.studies import make_record
 

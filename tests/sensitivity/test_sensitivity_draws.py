@@ -7,8 +7,10 @@ import pytest
 
 from contrasweep.tuning.search.axes import axes_of, strata_of
 from contrasweep.tuning.sensitivity import effects as effects_module
+from contrasweep.tuning.sensitivity import forest as forest_module
 from contrasweep.tuning.sensitivity import importance as importance_module
 from contrasweep.tuning.sensitivity.effects import Effect, effects
+from contrasweep.tuning.sensitivity.forest import fit_forest
 from contrasweep.tuning.sensitivity.importance import Importance, importances
 from contrasweep.tuning.sensitivity.scores import ScoredTrials
 from contrasweep.tuning.statistics import Floats
@@ -73,6 +75,19 @@ def test_effects_are_shares_of_the_variance_of_all_scores_less_what_chance_gives
     shares = [effects(one.axes, scored(one.codes[:24], own[None], 24)) for own in noise]
     # Of two columns and 24 trials, chance alone gives 2 / 23 = 0.087.
     assert np.mean([effect.share for found in shares for effect in found]) < 0.06
+
+
+def test_a_forest_is_judged_by_scores_as_uncertain_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of many draws is predicted well, and a single draw is not."""
+    monkeypatch.setattr(forest_module, "TREES", 25)
+    rng = np.random.default_rng(0)
+    codes = rng.random((200, 1))
+    draws = codes[:, 0] + rng.normal(size=(96, 200))
+    trials = scored(codes, draws, 20)
+    sure = replace(trials, draws=trials.score[None])
+    axes, strata = axes_of(LINE), strata_of(LINE)
+    assert fit_forest(axes, strata, sure).r2 > 0.7
+    assert fit_forest(axes, strata, trials).r2 < 0.2
 
 
 def best_by_kernel(draws: Floats) -> Importance:

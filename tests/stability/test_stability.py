@@ -165,17 +165,19 @@ def test_tau_is_the_mean_over_all_subsets() -> None:
         return np.sign([one - other for one, other in combinations(found, 2)])
 
     whole = order(tuple(own[np.argmax(chosen)] for chosen, own in zip(select, report, strict=True)))
-    exact = []
+    exact, same = [], []
     for budget in budgets.tolist():
         found = [
             [own[max(rows, key=chosen.__getitem__)] for rows in combinations(range(4), budget)]
             for chosen, own in zip(select, report, strict=True)
         ]
         exact.append(np.mean([np.mean(order(one) * whole) for one in product(*found)]))
+        same.append(np.mean([np.all(order(one) == whole) for one in product(*found)]))
     drawn = agreement(
         [ranks_of(one) for one in select], [*report], budgets, paired=False, subsets=20_000, seed=0
     )
     assert drawn.tau == pytest.approx(exact, abs=0.02)
+    assert drawn.same == pytest.approx(same, abs=0.02)
     assert len({round(one, 1) for one in exact}) > 2, "budgets can be told apart"
 
 
