@@ -278,14 +278,29 @@ def _paired_p(pairs: Sequence[tuple[float, float]], difference: Summary) -> floa
     return float(stats.ttest_rel(own, other).pvalue)
 
 
-def signed_rank_p(differences: Floats) -> float:
+def signed_rank_p(own: Floats, other: Floats) -> float:
     """Return the two-sided p value of Wilcoxon's signed-rank test that paired differences centre on 0.
 
-    With five pairs or fewer it cannot fall below 0.05.
+    Differences that differ by rounding alone are ties, and those that are rounding alone are 0. With five
+    pairs or fewer, p cannot fall below 0.05.
     """
     from scipy import stats
 
+    differences = without_rounding(own - other, np.concatenate([own, other]))
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def without_rounding(values: Floats, origin: Floats) -> Floats:
+    """Return values of which those are equal that differ by rounding alone.
+
+    The mean of equal scores depends on their number in its last digit, which must decide no rank.
+
+    Args:
+        values: any numbers; NaN stays NaN.
+        origin: the numbers that they were computed from: their size says how large rounding is.
+    """
+    size = float(np.nanmax(np.abs(origin), initial=0.0))
+    return np.rint(values / (ROUNDING * size)) * (ROUNDING * size) if size > 0 else values
 
 
 def improvements(scores: Floats) -> NDArray[np.intp]:

@@ -244,14 +244,15 @@ class Cost:
 def costs(pairs: Sequence[Encoders]) -> dict[str, Cost]:
     """Return by score what choosing by it loses; `pairs` are the trials of each dataset and method."""
     found = {score: [chosen(one, score) for one in pairs] for score in LABEL_FREE}
-    gains = {score: np.array([one.random - one.lost for one in own]) for score, own in found.items()}
-    ps = holm([signed_rank_p(gain) for gain in gains.values()])
+    # The loss by chance and by the score, (2, pairs).
+    losses = {score: np.array([[one.random, one.lost] for one in own]).T for score, own in found.items()}
+    ps = holm([signed_rank_p(*both) for both in losses.values()])
     return {
         score: Cost(
             float(np.mean([one.lost for one in own])),
             float(np.mean([one.random for one in own])),
             max(one.lost for one in own),
-            int(np.count_nonzero(gains[score] > 0)),
+            int(np.count_nonzero(losses[score][0] > losses[score][1])),
             len(own),
             p,
         )

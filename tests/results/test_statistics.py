@@ -16,6 +16,7 @@ from contrasweep.tuning.statistics import (
     signed_rank_p,
     student_interval,
     summarise,
+    without_rounding,
 )
 from tests.studies import make_record
 
@@ -61,8 +62,25 @@ def test_the_interval_of_a_rank_correlation_is_bonett_and_wright_s() -> None:
 
 
 def test_six_differences_of_one_sign() -> None:
-    assert signed_rank_p(np.arange(1.0, 7.0)) == pytest.approx(2 / 2**6)
-    assert signed_rank_p(np.zeros(6)) == 1.0
+    assert signed_rank_p(np.arange(1.0, 7.0), np.zeros(6)) == pytest.approx(2 / 2**6)
+    assert signed_rank_p(np.ones(6), np.ones(6)) == 1.0
+
+
+def test_differences_that_differ_by_rounding_have_one_rank() -> None:
+    own, other = np.array([8, 9, 7, 6, 5, 4, 3]), np.array([7, 8, 8, 7, 6, 3, 2])
+    assert len(set(np.abs(own / 10 - other / 10))) > 1
+    # Four of seven equal differences are positive.
+    assert signed_rank_p(own / 10, other / 10) == signed_rank_p(own, other) == 1.0
+    assert signed_rank_p(np.full(6, 0.1 + 0.2), np.full(6, 0.3)) == 1.0
+
+
+def test_rounding_is_taken_from_numbers_of_any_size() -> None:
+    for size in (1e-200, 1.0, 1e200):
+        values = size * np.array([0.1 + 0.2, 0.3, 0.30001, np.nan])
+        found = without_rounding(values, values)
+        assert found[0] == found[1] < found[2]
+        assert found == pytest.approx(values, rel=1e-11, nan_ok=True)
+    assert without_rounding(np.zeros(2), np.zeros(2)).tolist() == [0.0, 0.0]
 
 
 def test_scores_within_the_binomial_noise_of_the_best_are_ties() -> None:

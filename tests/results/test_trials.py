@@ -15,7 +15,7 @@ from contrasweep.tuning.results.candidates import candidates_of
 from contrasweep.tuning.results.failures import common_error, kinds_of_errors
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
-from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes
+from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes, untrained_mean
 from contrasweep.tuning.store import StudyRecord, save_study
 from contrasweep.tuning.trials.seeds import mean_report
 from contrasweep.tuning.trials.trial import TrialReport
@@ -141,3 +141,11 @@ def test_a_mean_needs_every_seed(tmp_path: Path) -> None:
     (outcome,) = trial_outcomes(study.store.trials(STUDY), record)
     assert "val.accuracy" not in outcome.metrics
     assert outcome.seeds == (0, 1)
+
+
+def test_the_mean_of_one_untrained_score_is_that_score() -> None:
+    """It was less in the last digit for one of six such scores, and an equal trial beat it."""
+    shares = [images / 270 for images in range(271)]
+    assert [untrained_mean(dict.fromkeys(range(48), one)) for one in shares] == shares
+    assert untrained_mean({0: 0.5, 1: float("nan"), 2: 0.75}) == 0.625
+    assert untrained_mean({0: float("nan")}) is None

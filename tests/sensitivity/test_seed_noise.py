@@ -41,6 +41,22 @@ def test_trials_on_seeds_of_their_own_by_hand() -> None:
     # Student's t with 5 degrees of freedom: 2.571.
     assert found.detectable == pytest.approx(2.571 * 2, abs=1e-3)
     assert (found.seed_std, found.trials, found.runs, found.seeds) == (None, 5, 10, 0)
+    # Chi-squared with 5 degrees of freedom: 12.833 and 0.8312.
+    assert found.noise_low == pytest.approx((10 / 12.833) ** 0.5, abs=1e-4)
+    assert found.noise_high == pytest.approx((10 / 0.8312) ** 0.5, abs=1e-3)
+
+
+def test_trials_with_different_numbers_of_runs_by_hand() -> None:
+    """Means 0, 2 and 4 of 2, 2 and 4 runs: squares of 22 between, 8 within, and 2.5 runs on average."""
+    trial = np.array([0, 0, 1, 1, 2, 2, 2, 2])
+    score = 2.0 * trial + np.array([-1, 1, -1, 1, -1, 1, -1, 1])
+    found = noise_of(
+        replace(study(np.zeros((3, 1))), replicates=SeedScores(trial, np.arange(len(trial)), score))
+    )
+    between, within, size = 22 / 2, 8 / 5, (8 - 24 / 8) / 2
+    assert found.noise_std**2 == pytest.approx(within)
+    assert found.trial_std**2 == pytest.approx((between - within) / size)
+    assert found.share == pytest.approx((between - within) / (between - within + size * within))
 
 
 def test_what_a_seed_adds_to_all_configurations_is_no_noise() -> None:

@@ -13,7 +13,7 @@ from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment.statuses import STATUSES
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.search.axes import axes_of, strata_of
-from contrasweep.tuning.sensitivity.analyse import ForestResults, analyse
+from contrasweep.tuning.sensitivity.analyse import ForestResults, analyse, analyse_observations
 from contrasweep.tuning.sensitivity.enough import TooFew
 from contrasweep.tuning.sensitivity.observations import Observations, observations_from, observe
 from contrasweep.tuning.store.record import FinalRecord
@@ -154,6 +154,13 @@ def test_units_run_over_the_search_range_and_back(study: _Study) -> None:
 def test_each_study_is_analysed_once(study: _Study, studies: list[str]) -> None:
     with pytest.raises(InputError, match=r"allowed: (each study once|one or more)"):
         analyse(study.store, studies)
+
+
+def test_studies_of_two_stores_with_one_name_are_refused(study: _Study) -> None:
+    """Their scores are kept by name, so each was compared with itself."""
+    one = study.observe()
+    with pytest.raises(InputError, match="allowed: each study once"):
+        analyse_observations([one, one])
 
 
 @pytest.mark.parametrize("trials", [0, 1, 3])

@@ -138,6 +138,14 @@ def test_several_studies_are_compared_with_equal_budgets_stated() -> None:
     assert all(gain.unseen > 0.2 for gain in default.gains)
 
 
+def test_a_comparison_that_lacks_trials_is_told_beside_the_analyses_that_do() -> None:
+    tables = sensitivity_tables(analyse_observations([study(8, "one"), study(4, "two")]))
+    assert "equal_budget" not in tables
+    assert tables["too_few"].rows[-1] == ("2 studies", "equal budgets", 4, 5, "completed trials in study two")
+    tables = sensitivity_tables(analyse_observations([study(8, "one"), study(5, "two")]))
+    assert tables["equal_budget"].title == "Best score to expect of 1 trial"
+
+
 @pytest.mark.parametrize("trials", [1, 3, 25])
 def test_few_trials_make_a_page(trials: int) -> None:
     assert "oo few to tell" in page_of(analyse_observations([study(trials)]))

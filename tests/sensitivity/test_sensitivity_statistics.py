@@ -29,7 +29,7 @@ from contrasweep.tuning.sensitivity.comparison import (
     wins,
 )
 from contrasweep.tuning.sensitivity.enough import TooFew
-from contrasweep.tuning.sensitivity.fidelity import Fidelity, fidelity
+from contrasweep.tuning.sensitivity.fidelity import EpochFidelity, Fidelity, fidelity
 from contrasweep.tuning.sensitivity.observations import Observations, SeedScores
 from contrasweep.tuning.sensitivity.scores import stages
 from tests.sensitivity.synthetic import observed, space_of
@@ -187,6 +187,30 @@ def test_fidelity_by_hand() -> None:
     assert last.kendall_low == pytest.approx(np.tanh(np.arctanh(1 - 1 / 66) - half))
     assert first.kendall_high == pytest.approx(np.tanh(np.arctanh(1 - 2 / 66) + half))
     assert last.low < 0.99
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.5, 0.9, "safe"),
+        (0.49, 0.9, "too few to tell"),
+        (0.1, 0.49, "unsafe"),
+        (0.1, 0.5, "too few to tell"),
+    ],
+)
+def test_an_epoch_is_safe_if_its_whole_interval_is(low: float, high: float, verdict: str) -> None:
+    assert EpochFidelity(1, 30, 0.45, low, high, 0.3, 0.0, 0.5, 1, 30).verdict == verdict
+
+
+def test_trials_that_reached_an_epoch_are_counted_whatever_became_of_them() -> None:
+    one = study(30)
+    ending = np.where(np.arange(30) < 12, "stopped", "completed")
+    curve = np.where((np.arange(30) < 9)[:, None] & (np.arange(4) > 1), np.nan, one.curve)
+    found = fidelity_of(
+        replace(one, ending=ending, curve=curve, score=np.where(ending == "stopped", np.nan, one.score))
+    )
+    assert isinstance(found, Fidelity)
+    assert [(epoch.trials, epoch.reached) for epoch in found.epochs] == [(18, 30), (18, 21), (18, 21)]
 
 
 def test_unrelated_early_scores_are_unsafe() -> None:

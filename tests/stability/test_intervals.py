@@ -35,11 +35,13 @@ def invented(budgets: list[int]):
 @pytest.mark.parametrize("paired", [True, False])
 def test_pools_without_one_are_searches_of_the_others(paired: bool) -> None:
     rng = np.random.default_rng(2)
-    a, b = rng.normal(size=(2, 6))
-    budgets = np.array([1, 2])
+    # Of equal scores, the earliest is chosen.
+    a, b = np.round(rng.normal(size=(2, 9)), 0)
+    assert len(set(a)) < 9
+    budgets = np.array([1, 2, 3, 8])
     found = outcomes_without_one(side(a), side(b), budgets, paired=paired)
     assert len(found) == (1 if paired else 2)
-    for place, kept in enumerate(pools_without_one(6)):
+    for place, kept in enumerate(pools_without_one(9)):
         both = outcome_of(side(a[kept]), side(b[kept] if paired else b), budgets, paired=paired)
         assert found[0].above[place] == pytest.approx(both.above[0])
         assert found[0].tied[place] == pytest.approx(both.tied[0])
@@ -72,6 +74,20 @@ def test_intervals_end_at_a_sixth_of_the_pool() -> None:
     row = other_seed_rows(found)[0]
     assert ["(" in row[str(budget)] for budget in found.budgets] == [True] * 3 + [False] * 3
     assert any("up to 4 trials, a sixth of the pool" in line for line in sentences(found))
+
+
+def test_intervals_of_one_trial_are_those_of_a_mean_and_of_a_share() -> None:
+    """With one trial, the found score is the mean of the pool; the other seed adds 10 to each score."""
+    scores = np.random.default_rng(0).normal(size=(2, 48))
+    pools = [tried(name, own, again=own[None] + 10) for name, own in zip("ab", scores, strict=True)]
+    claims = claims_of((), [("a-study", "a"), ("b-study", "b")])
+    for one, own in zip(analyse(pools, claims, [1], subsets=100, seed=0).found, scores, strict=True):
+        half = 1.96 * own.std() / 48**0.5
+        ends = own.mean() - half, own.mean() + half
+        assert (one.score.low[0], one.score.high[0]) == pytest.approx(ends, abs=0.15 * half)
+        assert one.search_share is not None
+        # The variance of two seeds that are 10 apart is 50; single runs have no noise.
+        assert one.search_share.value[0] == pytest.approx(own.var() / (own.var() + 50))
 
 
 def test_a_page_of_larger_budgets_alone_has_no_intervals(tmp_path: Path) -> None:

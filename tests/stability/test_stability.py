@@ -106,6 +106,16 @@ def test_a_claim_that_one_lucky_seed_carries_does_not_hold_on_other_seeds() -> N
     assert judged(a, tried("b", SPREAD, again=high)).claims[0].elsewhere is None
 
 
+def test_means_over_seeds_that_differ_by_rounding_are_ties() -> None:
+    """Of two seeds with 100 images each, 80 and 84 of them are as many as 82 and 82."""
+    own, other = np.full((2, 24), [[0.80], [0.84]]), np.full((2, 24), [[0.82], [0.82]])
+    assert own.mean(axis=0)[0] != other.mean(axis=0)[0]
+    for pair in ((own, other), (other, own)):
+        there = judged(*(tried(n, SPREAD, again=one) for n, one in zip("ab", pair, strict=True))).claims[0]
+        assert there.elsewhere is not None
+        assert there.elsewhere.above.value.tolist() == there.elsewhere.below.value.tolist() == [0.0] * 6
+
+
 def test_untrained_encoders_are_beaten_or_not() -> None:
     found = judged(
         tried("a", SPREAD), tried("b", SPREAD, untrained=0.9), tried("c", SPREAD, untrained=np.nan)
@@ -156,17 +166,19 @@ def test_tau_is_the_mean_over_all_subsets() -> None:
         return np.sign([one - other for one, other in combinations(found, 2)])
 
     whole = order(tuple(own[np.argmax(chosen)] for chosen, own in zip(select, report, strict=True)))
-    exact = []
+    exact, same = [], []
     for budget in budgets.tolist():
         found = [
             [own[max(rows, key=chosen.__getitem__)] for rows in combinations(range(4), budget)]
             for chosen, own in zip(select, report, strict=True)
         ]
         exact.append(np.mean([np.mean(order(one) * whole) for one in product(*found)]))
+        same.append(np.mean([np.all(order(one) == whole) for one in product(*found)]))
     drawn = agreement(
         [ranks_of(one) for one in select], [*report], budgets, paired=False, subsets=20_000, seed=0
     )
     assert drawn.tau == pytest.approx(exact, abs=0.02)
+    assert drawn.same == pytest.approx(same, abs=0.02)
     assert len({round(one, 1) for one in exact}) > 2, "budgets can be told apart"
 
 

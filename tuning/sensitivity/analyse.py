@@ -175,12 +175,16 @@ def analyse(store: ResultsStore, studies: Sequence[str]) -> Sensitivity:
         InputError: no study is given, or one is given twice.
         StoreError: there is no such study.
     """
-    refuse_repeats("study", studies)
     return analyse_observations([observe(store, study) for study in studies])
 
 
 def analyse_observations(studies: Sequence[Observations]) -> Sensitivity:
-    """Analyse one or more studies that were already read."""
+    """Analyse one or more studies that were already read, perhaps from several stores.
+
+    Raises:
+        InputError: no study is given, or two have the same name.
+    """
+    refuse_repeats("study", [one.study for one in studies])
     # The matrices are small: starting more threads would take longer than multiplying.
     with threadpool_limits(limits=1, user_api="blas"):
         of_studies = [stages(one) for one in studies]

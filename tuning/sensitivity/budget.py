@@ -147,4 +147,6 @@ def best_weights(n: int, budgets: Ints) -> Floats:
 
 def expected_best(scores: Floats, budgets: Ints) -> Floats:
     """Return the mean best over all sets of b of the ascending scores (..., n): (..., budgets)."""
-    return np.asarray(scores @ best_weights(scores.shape[-1], budgets))
+    mean = scores @ best_weights(scores.shape[-1], budgets)
+    # A mean of equal scores is that score, to the last digit.
+    return np.asarray(np.clip(mean, scores[..., :1], scores[..., -1:]))

@@ -32,6 +32,7 @@ from contrasweep.tuning.statistics import (
     signed_rank_p,
     student_interval,
     summarise,
+    without_rounding,
 )
 
 
@@ -243,6 +244,7 @@ def method_ranks(compared: EqualBudget) -> MeanRanks | TooFew:
 def mean_ranks(names: Sequence[str], scores: Floats) -> MeanRanks:
     """Return the mean ranks of scores (blocks, treatments), larger is better; at least three treatments."""
     blocks, count = scores.shape
+    scores = np.stack([without_rounding(block, block) for block in scores])
     ranks = rankdata(-scores, axis=1).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
     critical = studentized_range.ppf(LEVEL, count, np.inf) / math.sqrt(2)
@@ -315,8 +317,8 @@ def paired_tests(
             shared = sorted(set(columns[first]) & set(columns[second]))
             most = max(most, len(shared))
             if len(shared) >= enough.PAIRS:
-                gaps = np.array([columns[first][block] - columns[second][block] for block in shared])
-                tests.append(_test(first, second, gaps))
+                scores = [np.array([columns[name][block] for block in shared]) for name in (first, second)]
+                tests.append(_test(first, second, *scores))
     if not tests:
         return TooFew(most, enough.PAIRS, what)
     tests.sort(key=lambda one: one.p)
@@ -324,9 +326,9 @@ def paired_tests(
     return tuple(replace(one, p_holm=p) for one, p in zip(tests, corrected, strict=True))
 
 
-def _test(first: str, second: str, gaps: Floats) -> PairedTest:
-    mean = summarise(gaps.tolist())
+def _test(first: str, second: str, own: Floats, other: Floats) -> PairedTest:
+    mean = summarise((own - other).tolist())
     assert mean is not None, "a test takes pairs"
     low, high = difference_interval(mean) or (math.nan, math.nan)
-    p = signed_rank_p(gaps)
+    p = signed_rank_p(own, other)
     return PairedTest(first, second, mean.n, mean.mean, low, high, p, p)

@@ -45,7 +45,8 @@ class EpochFidelity:
         low, high: its 95 % interval (Fisher's z, variance of Bonett and Wright 2000).
         kendall: Kendall's rank correlation: the share of pairs in the same order less those in the opposite.
         kendall_low, kendall_high: its 95 % interval (`concordance_interval`).
-        best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first.
+        best_rank: the rank at this epoch of the trial that is best in the end; 1 is the first. Of several
+            that are best in the end, the one that is best at this epoch counts.
         reached: the number of trials that reached the epoch, completed or not.
     """
 
@@ -217,7 +218,7 @@ def _at_epoch(epoch: int, everyone: Floats, early: Floats, final: Floats) -> Epo
         kendall=kendall,
         kendall_low=kendall_low,
         kendall_high=kendall_high,
-        best_rank=int(np.count_nonzero(early > early[np.argmax(final)])) + 1,
+        best_rank=int(np.count_nonzero(early > early[final == final.max()].max())) + 1,
         reached=len(reached),
     )
 

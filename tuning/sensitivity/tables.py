@@ -67,7 +67,10 @@ def as_records(tables: Mapping[str, Table]) -> dict[str, list[dict[str, object]]
 
 
 def too_few(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> Iterator[tuple[str, str, TooFew]]:
-    """Yield study and name of each analysis with too few trials; those that lack the same count once."""
+    """Yield study and name of each analysis with too few trials; those that lack the same count once.
+
+    The comparison of several studies comes last, with their number for a name.
+    """
     for one in found.studies:
         listed: list[TooFew] = []
         for part in parts:
@@ -75,3 +78,5 @@ def too_few(found: Sensitivity, parts: Sequence[Part[Any]] = PARTS) -> Iterator[
                 if not any(lack is other for other in listed):
                     listed.append(lack)
                     yield one.observations.study, name, lack
+    if isinstance(found.budgets, TooFew):
+        yield f"{len(found.studies)} studies", "equal budgets", found.budgets

@@ -165,7 +165,7 @@ def _region(forest: Forest, best: Floats, index: int, least: float) -> Region:
     last = min(bad[bad > start], default=len(good)) - 1
     edges = np.concatenate([[0.0], np.cumsum(axis.weights)])
     begin, end = edges[first], edges[last + 1]
-    low, high = (axis.grid[first], axis.grid[last]) if axis.is_integer else (begin, end)
+    low, high = (axis.grid[first], axis.grid[last]) if axis.has_whole_grid else (begin, end)
     return Region(axis, own, axis.value(float(low)), axis.value(float(high)), (), float(end - begin), scores)
 
 

@@ -25,6 +25,7 @@ from contrasweep.tuning.statistics import (
     jackknife_error,
     percentile_interval,
     share_interval,
+    without_rounding,
 )
 
 POOLS: Final = 1000
@@ -211,8 +212,10 @@ def analyse(
         whole = outcome_of(first, second, many, paired=bool(common))
         return Chances.of(whole, outcomes_without_one(first, second, few, paired=bool(common)), many, half)
 
-    reports = [one.report for one in studies]
-    again = [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
+    reports = _comparable([one.report for one in studies])
+    again = _comparable(
+        [one.again.mean(axis=0) if len(one.again) else np.full(len(one), np.nan) for one in studies]
+    )
 
     def judge(claim: Claim) -> JudgedClaim:
         known = all(np.isfinite(again[side]).all() for side in (claim.first, claim.second))
@@ -255,6 +258,12 @@ def aligned(studies: Sequence[ScoredPool]) -> tuple[list[ScoredPool], tuple[str,
     names = ", ".join(one.study for one in studies)
     refuse_few(len(numbers), f"{len(numbers)} trials besides the defaults have ended in all of {names}")
     return [one.some(np.array(own)) for one, own in zip(studies, rows, strict=True)], common
+
+
+def _comparable(scores: Sequence[Floats]) -> list[Floats]:
+    """Return scores of which those are equal that differ by rounding alone: means over seeds are rounded."""
+    everything = np.concatenate(scores)
+    return [without_rounding(one, everything) for one in scores]
 
 
 def _is_shared(name: str, columns: Sequence[Sequence[Values]]) -> bool:

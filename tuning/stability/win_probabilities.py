@@ -128,12 +128,39 @@ def outcomes_without_one(first: Side, second: Side, budgets: Ints, *, paired: bo
         paired: whether both draw the same numbers, which are one sample then.
     """
     if paired:
-        return [paired_outcome(first, second, budgets, pools_without_one(len(first[0])))]
+        return [_paired_without_one(first, second, budgets)]
     whole = [(_chosen(one, budgets), one[1]) for one in (first, second)]
     less = [
         (chosen_weights(one[0], budgets, pools_without_one(len(one[0]))), one[1]) for one in (first, second)
     ]
     return [independent_outcome(less[0], whole[1]), independent_outcome(whole[0], less[1])]
+
+
+def _paired_without_one(first: Side, second: Side, budgets: Ints) -> Outcome:
+    """Return `paired_outcome` of all pools that lack one configuration each, (n, budgets).
+
+    The numbers that are worse than i for A and worse than j for B are counted once. Without k, they are one
+    fewer where k is among them, and pairs with k itself are gone. So all n pools take one product of
+    matrices for each budget, and not one each.
+    """
+    count = len(first[0])
+    worse = [_worse(ranks).astype(float) for ranks, _ in (first, second)]
+    others = (worse[0] @ worse[1].T).astype(np.int64)
+    possible = (worse[0] > 0) & (worse[1].T > 0)
+    # A pair of a pool of n - 1 has at most n - 2 others, so what stands behind them is not used.
+    apart, same = (np.pad(_log_ratio(count - 1, budgets, less), ((0, 1), (0, 0))) for less in (2, 1))
+    mine, yours = first[1][:, None], second[1][None, :]
+    above, tied = (np.zeros((count, len(budgets))) for _ in range(2))
+    for total, wins in ((above, mine > yours), (tied, mine == yours)):
+        for place in range(len(budgets)):
+            now, then = (
+                np.where(possible & wins, apart[left, place], 0.0)
+                + np.diag(np.where(wins.diagonal(), same[left.diagonal(), place], 0.0))
+                for left in (others, np.maximum(others - 1, 0))
+            )
+            without = now.sum() - now.sum(axis=0) - now.sum(axis=1) + now.diagonal()
+            total[:, place] = without + ((worse[0].T @ (then - now)) * worse[1].T).sum(axis=1)
+    return Outcome(above, tied)
 
 
 def _chosen(side: Side, budgets: Ints) -> Floats:

@@ -38,9 +38,9 @@ def comparison_tables(found: Sensitivity) -> dict[str, Table]:
     """Return the tables of the comparisons by name; those that need more trials are left out."""
     tables: dict[str, Table] = {}
     if found.budgets is not None and not isinstance(found.budgets, TooFew):
-        budget = found.budgets.budget
-        tables["equal_budget"] = _from(f"Best score to expect of {budget} trials", found.budgets.studies)
-        tables["differences"] = _from(f"Differences at {budget} trials", found.budgets.differences)
+        trials = counted(found.budgets.budget, "trial")
+        tables["equal_budget"] = _from(f"Best score to expect of {trials}", found.budgets.studies)
+        tables["differences"] = _from(f"Differences at {trials}", found.budgets.differences)
     if found.ranks is not None and not isinstance(found.ranks, TooFew):
         ranks = found.ranks
         of_all = {"datasets": ranks.blocks, "Friedman p": ranks.p}
