@@ -20,6 +20,9 @@ LABEL, FACTS = ".cls", ".json"
 
 MOST_LABEL_BYTES = 2**20
 
+_LOOKED_AT_END = 2**16
+"""How many bytes are read from the end on, which zeros fill to a multiple of 10,240 bytes."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -51,7 +54,8 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
     """Return the samples of a tar file, in its order; only its headers are read.
 
     Raises:
-        DatasetDamaged: it is no plain tar file, it ends too early, or a sample has several images.
+        DatasetDamaged: it is no plain tar file, it ends too early or late (see `_check_end`), a sample has
+            several images, or an image or a label is a link.
     """
     images: dict[str, Member] = {}
     beside: dict[str, dict[str, Member]] = {LABEL: {}, FACTS: {}}
@@ -60,9 +64,15 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
         with tarfile.open(file, "r:") as tar:
             for entry in tar:
                 key, ending = _key_and_ending(entry.name)
-                if not entry.isreg() or ending not in (*EXTENSIONS, *beside):
+                if ending not in (*EXTENSIONS, *beside) or PurePosixPath(entry.name).name.startswith("."):
                     continue
-                if PurePosixPath(entry.name).name.startswith("."):
+                if entry.issym() or entry.islnk():
+                    # Without its target, an image or a label would be missing, and nobody would notice.
+                    raise DatasetDamaged(
+                        f"{file}: {entry.name} is a link to {entry.linkname}; allowed: files, as "
+                        "tar --dereference --hard-dereference packs them"
+                    )
+                if not entry.isreg():
                     continue
                 member = Member(entry.offset_data, entry.size)
                 if member.start + member.size > length:
@@ -73,11 +83,33 @@ def samples_in(file: Path) -> tuple[Sample, ...]:
                     raise DatasetDamaged(f"{file}: sample {key} has several images")
                 else:
                     images[key] = member
+            _check_end(file, tar.offset)
     except tarfile.TarError as error:
         raise DatasetDamaged(f"{file} is no tar file, or is compressed: {error}") from error
     return tuple(
         Sample(key, image, beside[LABEL].get(key), beside[FACTS].get(key)) for key, image in images.items()
     )
+
+
+def _check_end(file: Path, place: int) -> None:
+    """Check that a tar file ends where no further header could be read, as Python's reader does not.
+
+    Raises:
+        DatasetDamaged: no block of zeros, which ends a tar file, is there, or something follows the zeros.
+    """
+    with file.open("rb") as opened:
+        opened.seek(place)
+        rest = opened.read(_LOOKED_AT_END)
+    if len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE]):
+        raise DatasetDamaged(
+            f"{file} is not whole: at byte {place:,} there is neither another file nor the block of zeros that "
+            "ends a tar file"
+        )
+    if any(rest):
+        raise DatasetDamaged(
+            f"{file} holds more after its end at byte {place:,}: join tar files with tar --concatenate, or "
+            "keep them apart"
+        )
 
 
 def _key_and_ending(name: str) -> tuple[str, str]:

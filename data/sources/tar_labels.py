@@ -83,7 +83,7 @@ def _label(text: bytes | None, facts: bytes | None, sample: str) -> str | None:
     found: object = None
     if text is not None:
         try:
-            found = text.decode().strip()
+            found = text.decode("utf-8-sig").strip()
         except ValueError as error:
             raise DatasetDamaged(f"the label of {sample} cannot be read: {error}") from error
     elif facts is not None:
@@ -116,6 +116,6 @@ def _bias(facts: bytes | None, key: str, sample: str) -> str:
 def _loaded(facts: bytes, what: str, sample: str) -> object:
     try:
         held: object = json.loads(facts)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetDamaged(f"the {what} of {sample} cannot be read: {error}") from error
     return held

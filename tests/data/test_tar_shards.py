@@ -128,6 +128,7 @@ def test_what_is_missing_is_named(tmp_path: Path, write: Write) -> None:
     [
         ({"0.png": b"x", "0.jpg": b"x"}, "sample 0 has several images"),
         ({"0.png": b"x", "0.cls": b"1.5e\xff"}, "the label of 0 in .* cannot be read"),
+        ({"0.png": b"x", "0.json": b"[" * 100_000}, "the label of 0 in .* cannot be read"),
         ({"0.png": b"x", "0.json": b'{"label": [1]}'}, r"is \[1\]: give a whole number or a word"),
     ],
 )
@@ -144,11 +145,56 @@ def test_a_file_that_is_cut_short_or_compressed_is_refused(write: Write, tmp_pat
     file = write("train.tar", labelled((0, 1), (1, 0)))
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 4])
-    with pytest.raises(DatasetDamaged, match=r"ends within|is no tar file"):
+    with pytest.raises(DatasetDamaged, match=r"ends within|is not whole"):
         check_available(NAME, tmp_path)
     write("train.gz", labelled((0, 1))).rename(file)
     with pytest.raises(DatasetDamaged, match="is no tar file, or is compressed"):
         check_available(NAME, tmp_path)
+
+
+@pytest.mark.parametrize("kept", [1024, 1024 + 300, 2048])
+def test_a_file_that_is_cut_between_two_members_is_refused(kept: int, write: Write, tmp_path: Path) -> None:
+    """Python reads what is left as if it were all: here one image, with or without its label."""
+    file = write("train.tar", labelled((0, 1), (1, 0)))
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(DatasetDamaged, match=r"train\.tar is not whole: at byte (1,024|2,048) there is nei"):
+        check_available(NAME, tmp_path)
+
+
+def test_a_header_that_is_damaged_does_not_end_a_file(write: Write, tmp_path: Path) -> None:
+    file = write("train.tar", labelled((0, 1), (1, 0)))
+    damaged = bytearray(file.read_bytes())
+    damaged[2048 + 150] ^= 1  # in the checksum of the third header
+    file.write_bytes(damaged)
+    with pytest.raises(DatasetDamaged, match="is not whole: at byte 2,048"):
+        check_available(NAME, tmp_path)
+
+
+def test_tar_files_one_after_the_other_in_a_file_are_refused(write: Write, tmp_path: Path) -> None:
+    file, other = write("train.tar", labelled((0, 1))), write("other.tar", labelled((1, 0)))
+    file.write_bytes(file.read_bytes() + other.read_bytes())
+    with pytest.raises(DatasetDamaged, match=r"holds more after its end at byte 2,048: .*tar --concatenate"):
+        check_available(NAME, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.LNKTYPE, tarfile.SYMTYPE])
+@pytest.mark.parametrize("name", ["s/001.png", "s/001.cls"])
+def test_an_image_or_label_that_is_a_link_is_refused(
+    kind: bytes, name: str, write: Write, tmp_path: Path
+) -> None:
+    file = write("train.tar", labelled((0, 1), (2, 0)))
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = kind, f"s/000{name[-4:]}"
+    with tarfile.open(file, "a") as tar:
+        tar.addfile(link)
+    with pytest.raises(DatasetDamaged, match=rf"{name} is a link to s/000.*; allowed: files"):
+        check_available(NAME, tmp_path)
+
+
+def test_a_label_may_begin_with_a_byte_order_mark(write: Write, tmp_path: Path) -> None:
+    write("train.tar", {**labelled((0, 1), (1, 0), (2, 0)), "s/000.cls": b"\xef\xbb\xbf1\r\n"})
+    write("test.tar", labelled((3, 1)))
+    assert dataset_spec(NAME, tmp_path).class_names == ("0", "1")
 
 
 def test_a_test_split_that_does_not_go_with_the_training_is_refused(write: Write, tmp_path: Path) -> None:
