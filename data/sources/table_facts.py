@@ -65,10 +65,12 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     """Return the facts of a dataset from its training tables; the arguments behind them are its options.
 
     Raises:
-        DatasetDamaged: see `columns_of`; or there is no image, one class alone, none of the first images can
+        DatasetDamaged: see `columns_of`; or a table lacks a column of the first, there is no image, one class alone, none of the first images can
             be decoded, or they are not square and `size` is 0.
     """
     image, label = columns_of(train[0], wanted_image, wanted_label)
+    for part in train[1:]:
+        columns_of(part, image, label or NO_LABELS)
     schema = train[0].schema
     named = () if label is None else _class_names(schema, label)
     words = () if label is None else _words(train, label, named)

@@ -340,6 +340,10 @@ def test_a_damaged_file_or_one_without_a_column_is_named(tmp_path: Path) -> None
         DatasetDamaged, match=r"unknown column of .*test-00000-of-00001\.parquet 'label'\. Known: img, other"
     ):
         check_available(name, tmp_path)
+    write_parquet(tmp_path / "set/train-00001-of-00002.parquet", IMAGES[:2], [0, 1], columns=("img", "other"))
+    with pytest.raises(DatasetDamaged, match=r"column of .*train-00001-of-00002\.parquet 'label'\. Known"):
+        dataset_spec(name, tmp_path)
+    write_set(tmp_path)
     file.write_bytes(b"PAR1 nothing else")
     with pytest.raises(DatasetDamaged, match=r"test-00000-of-00001\.parquet cannot be read as Parquet"):
         check_available(name, tmp_path)
