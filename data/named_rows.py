@@ -1,7 +1,7 @@
 """The rows of a table that belong to images, by the names of their files."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import numpy as np
@@ -27,7 +27,8 @@ def names_and_rows(
     Args:
         path: the file of the table, for messages.
         table: its contents. The first column names the images, in any order: by the path below the folder of
-            the classes (`CLASS/NAME.png`), or with the last folders above it (`photos/train/CLASS/NAME.png`).
+            the classes (`CLASS/NAME.png`), or with folders above it, the last ones or all of them
+            (`photos/train/CLASS/NAME.png`, `/home/me/photos/train/CLASS/NAME.png`).
             It may name others, too.
         splits: the images in the order of the dataset.
 
@@ -36,7 +37,8 @@ def names_and_rows(
             splits the same name.
     """
     key = next(iter(table))
-    listed = table[key].texts()
+    # `find .` writes names like this.
+    listed = [text.removeprefix("./") for text in table[key].texts()]
     known = _as_listed(set(listed), *splits)
     if not known:
         images = len(splits[0].names)
@@ -58,9 +60,10 @@ def _as_listed(listed: set[str], *splits: Listing) -> list[list[str]]:
     """Return the names with as many folders above as the table has; none if it has no image."""
     above = [one.folder.absolute().parts for one in splits]
     for folders in range(max(map(len, above)) + 1):
-        places = ["/".join(one[len(one) - folders :]) for one in above]
+        # Of no folder, this is an empty path; of all of them, an absolute one.
+        places = [PurePosixPath(*one[len(one) - folders :]) for one in above]
         known = [
-            [f"{place}/{name}" if place else name for name in one.names]
+            [f"{place}/{name}" if folders else name for name in one.names]
             for place, one in zip(places, splits, strict=True)
         ]
         if any(not listed.isdisjoint(own) for own in known):

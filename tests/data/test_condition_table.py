@@ -33,7 +33,7 @@ def test_rows_are_found_by_the_names_of_the_images(table: Path) -> None:
     assert found.tolist() == [[0.5, 0.0, 0.0], [1.0, 1.0, 0.0], [-2000.0, 0.0, 1.0]]
 
 
-@pytest.mark.parametrize("above", ["train/", "photos/train/"])
+@pytest.mark.parametrize("above", ["./", "train/", "photos/train/", "/photos/train/"])
 def test_names_may_have_the_folders_above(above: str, table: Path) -> None:
     expected = read_condition_table(table, IMAGES).tolist()
     table.write_text(table.read_text().replace("ant/", f"{above}ant/").replace("cat/", f"{above}cat/"))
