@@ -171,6 +171,8 @@ def _decode(encoded: bytes, channels: int) -> Tensor:
             # Pillow would cut off levels above 255 instead of scaling 16 bits to 8.
             grey = torch.from_numpy(np.asarray(image).astype(np.int32) // 257).to(torch.uint8)
             return grey.expand(channels, -1, -1).clone()
+        # Transparency is dropped; of some palettes, Pillow would warn that it is.
+        image.info.pop("transparency", None)
         pixels = torch.from_numpy(np.array(image.convert("L" if channels == 1 else "RGB")))
     return pixels.unsqueeze(0) if channels == 1 else pixels.permute(2, 0, 1)
 

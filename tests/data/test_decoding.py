@@ -1,6 +1,7 @@
 """Encoded images give the stored pixels; damaged images give an error."""
 
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,23 @@ def test_every_file_of_sixteen_bits_is_grey() -> None:
     for file in (portable, big_endian.getvalue(), encoded(levels, "TIFF"), encoded(levels)):
         assert read_header(file).channels == 1
         assert np.array_equal(decode_image(file, channels=1)[0].numpy(), LEVELS[..., 0])
+
+
+def test_transparency_is_dropped_without_a_warning() -> None:
+    """The colours below stay, of a palette too; an opaque background would change them."""
+    colours = Image.fromarray(LEVELS).quantize(16)
+    for image, alpha in ((colours, bytes(range(16))), (colours, 3), (Image.fromarray(LEVELS), None)):
+        file = io.BytesIO()
+        if alpha is None:
+            image.putalpha(100)
+            image.save(file, "PNG")
+        else:
+            image.save(file, "PNG", transparency=alpha)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            decoded = decode_image(file.getvalue(), channels=3)
+        expected = LEVELS if alpha is None else np.array(colours.convert("RGB"))
+        assert np.array_equal(decoded.permute(1, 2, 0).numpy(), expected)
 
 
 def test_without_torchvision_s_decoder_pillow_reads_jpeg(monkeypatch: pytest.MonkeyPatch) -> None:
