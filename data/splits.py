@@ -18,6 +18,7 @@ from contrasweep.data.options import DatasetOption, Options
 from contrasweep.data.root import DatasetDamaged
 from contrasweep.data.seeds import torch_generator
 from contrasweep.data.spec import DatasetFamily, Split
+from contrasweep.names import counted
 
 SUBSET_OPTIONS: Mapping[str, DatasetOption] = {
     "images": DatasetOption("training images kept, each class's share; 0: all of them", int, 0, low=0),
@@ -124,8 +125,12 @@ def own_test_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
     among = known if len(known) else torch.arange(len(labels))
     try:
         _, cut = stratified_split(labels[among], OWN_TEST_SHARE, torch_generator("own test split"))
-    except ValueError as error:
-        raise DatasetDamaged(f"no test images can be cut off: {error}") from None
+    except ValueError:
+        fewest = int(0.5 / OWN_TEST_SHARE) + 1
+        raise DatasetDamaged(
+            f"a tenth of the images becomes the test split, given {counted(len(among), 'image')}; allowed: "
+            f"{fewest} or more, or test images of their own"
+        ) from None
     is_kept = torch.ones(len(labels), dtype=torch.bool)
     is_kept[among[cut]] = False
     return is_kept.nonzero().flatten(), among[cut]

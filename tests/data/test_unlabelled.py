@@ -84,6 +84,16 @@ def test_a_flat_folder_without_labels_gets_a_test_split(flat: Path) -> None:
     assert torch.equal(load_test(FLAT, flat).pixels, test.pixels)
 
 
+def test_of_fewer_than_six_images_none_can_test(flat: Path) -> None:
+    files = sorted((flat / "flat").glob("*.png"))
+    for file in files[6:]:
+        file.unlink()
+    assert spec_of(FLAT, flat).test_size == 1
+    files[5].unlink()
+    with pytest.raises(DatasetDamaged, match="becomes the test split, given 5 images; allowed: 6 or more"):
+        spec_of(FLAT, flat)
+
+
 def test_a_part_of_unlabelled_images_can_be_kept(flat: Path) -> None:
     spec = spec_of(f"{FLAT},images=10", flat)
     assert (spec.train_size, spec.unlabelled_size) == (10, 10)
