@@ -109,13 +109,14 @@ def test_recoloured_digits_say_nothing_of_the_class_and_leave_the_conflicting_on
     assert torch.equal(held_out.condition, torch.tensor(BIAS_COLOURS)[held_out.bias].float())
 
 
-def test_a_recoloured_image_is_not_among_those_trained_on() -> None:
-    cut = load_training("biased-digits", validation_fraction=0.2, split="recoloured")
+@pytest.mark.parametrize("name", ["biased-digits", "biased-digits:images=1000"])
+def test_a_recoloured_image_is_not_among_those_trained_on(name: str) -> None:
+    cut = load_training(name, validation_fraction=0.2, split="recoloured")
     strokes = [
         {image.numpy().tobytes() for image in (part.pixels == 255).all(dim=1)}
         for part in (cut.train, _validation(cut))
     ]
-    whole = load_training("biased-digits").train.pixels
+    whole = load_training(name).train.pixels
     assert len(strokes[0] | strokes[1]) == len(
         {image.numpy().tobytes() for image in (whole == 255).all(dim=1)}
     )
