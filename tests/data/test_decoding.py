@@ -9,6 +9,7 @@ import pytest
 import torch
 from encoded_files import encoded, pixels
 from PIL import Image
+from torchvision.transforms.v2 import functional
 
 from contrasweep.data import LabelledImages, decoding, load_test, read_image
 from contrasweep.data.decoding import CorruptImage, decode_image, fit_square, read_header
@@ -41,7 +42,7 @@ def test_grey_and_colour_are_converted() -> None:
 
 
 def test_sixteen_bits_are_scaled_to_eight() -> None:
-    levels = LEVELS[..., 0] // 2
+    levels = LEVELS[..., 0].clip(max=254)
     # Between two levels of eight bits, the lower one.
     deep = encoded(levels.astype(np.uint16) * 257 + 100)
     assert np.array_equal(decode_image(deep, channels=1)[0].numpy(), levels)
@@ -56,6 +57,34 @@ def test_every_file_of_sixteen_bits_is_grey() -> None:
     for file in (portable, big_endian.getvalue(), encoded(levels, "TIFF"), encoded(levels)):
         assert read_header(file).channels == 1
         assert np.array_equal(decode_image(file, channels=1)[0].numpy(), LEVELS[..., 0])
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_images_are_not_turned_by_their_exif_data(kind: str) -> None:
+    orientation = Image.Exif()
+    orientation[0x0112] = 6
+    file = io.BytesIO()
+    Image.fromarray(LEVELS).save(file, kind, exif=orientation)
+    header = read_header(file.getvalue())
+    assert (header.height, header.width) == (12, 10)
+    plain = decode_image(encoded(LEVELS, kind), channels=3)
+    assert torch.equal(decode_image(file.getvalue(), channels=3), plain)
+
+
+def test_jpeg_of_four_inks_equals_another_decoder() -> None:
+    file = io.BytesIO()
+    Image.fromarray(LEVELS).convert("CMYK").save(file, "JPEG")
+    other = np.array(Image.open(file).convert("RGB")).astype(int)
+    difference = decode_image(file.getvalue(), channels=3).permute(1, 2, 0).numpy() - other
+    assert np.abs(difference).max() <= 2
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "TIFF"])
+def test_of_several_images_in_a_file_the_first_counts(kind: str) -> None:
+    file = io.BytesIO()
+    shades = [Image.new("L", (10, 12), shade) for shade in (50, 100)]
+    shades[0].save(file, kind, save_all=True, append_images=shades[1:], lossless=True)
+    assert int((decode_image(file.getvalue(), channels=1).int() - 50).abs().max()) <= 1
 
 
 def test_transparency_is_dropped_without_a_warning() -> None:
@@ -135,6 +164,7 @@ def test_the_header_says_size_and_colour_without_the_pixels() -> None:
     header = read_header(encoded(LEVELS)[:60])
     assert (header.height, header.width, header.channels) == (12, 10, 3)
     assert read_header(encoded(LEVELS[..., 0])).channels == 1
+    assert read_header(encoded(LEVELS[..., :2])).channels == 1, "grey with transparency"
     with pytest.raises(CorruptImage):
         read_header(b"no image")
 
@@ -147,8 +177,13 @@ def test_the_shorter_side_is_resized_and_the_centre_cut_out() -> None:
     assert int(fit_square(image, 10)[:, :, 2:-2].min()) == 200
     assert torch.equal(fit_square(image, 20), image[:, :, 10:30])
     assert fit_square(image, 50).shape == (3, 50, 50)
-    odd = torch.zeros(1, 7, 5, dtype=torch.uint8)
-    assert fit_square(odd, 3).shape == (1, 3, 3)
+
+
+def test_a_side_is_rounded_down_as_by_torchvision() -> None:
+    for height, width, size in ((7, 5, 3), (8, 5, 3), (24, 50, 16), (50, 23, 7)):
+        image = torch.from_numpy(pixels(0, height, width)).permute(2, 0, 1)
+        resized = functional.resize(image, [size], antialias=True)
+        assert torch.equal(fit_square(image, size), functional.center_crop(resized, [size, size]))
 
 
 @pytest.mark.parametrize(

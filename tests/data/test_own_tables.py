@@ -44,6 +44,27 @@ def test_the_columns_are_told_with_their_types(tmp_path: Path) -> None:
         check_available(NAME, tmp_path)
 
 
+def test_copies_in_the_cache_are_of_this_content_and_this_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is written again with as many bytes, and has a second column of images."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file, bare = tmp_path / "set/train.parquet", [encoded(pixels(seed), "BMP") for seed in range(20)]
+    file.parent.mkdir()
+    sizes = []
+    for shift in (0, 1):
+        first, second = ([bare[(row + by) % 20] for row in range(12)] for by in (shift, shift + 2))
+        cells = {name: [{"bytes": one} for one in own] for name, own in (("img", first), ("other", second))}
+        table = pa.table({**cells, "label": [0, 1] * 6})
+        for split in (file, file.with_stem("test")):
+            pq.write_table(table, split, compression="none", use_dictionary=False)
+        sizes.append(file.stat().st_size)
+        for option, by in (("", shift), (",image=other", shift + 2)):
+            drawn = load_training(f"{NAME},label=label{option}", tmp_path, placement="stream").train.images
+            assert torch.equal(drawn[torch.tensor([5, 2])], torch.stack([LEVELS[5 + by], LEVELS[2 + by]]))
+    assert sizes[0] == sizes[1]
+
+
 @pytest.mark.parametrize(("label", "told"), [(0, "0"), (7, "7")])
 def test_one_class_alone_in_a_column_is_refused(tmp_path: Path, label: int, told: str) -> None:
     write_parquet(tmp_path / "set/train.parquet", IMAGES, [label] * len(IMAGES))

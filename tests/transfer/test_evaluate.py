@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from contrasweep.data import load_test
 from contrasweep.models import build_encoder, encoder_bytes, read_encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
@@ -22,7 +23,7 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.statistics import mean_interval
 from contrasweep.tuning.transfer.encoders import read_encoders
 from contrasweep.tuning.transfer.evaluate import Transfer, evaluate
-from contrasweep.tuning.transfer.measure import measure
+from contrasweep.tuning.transfer.measure import measure, with_probe
 from contrasweep.tuning.transfer.plan import FINE_TUNED, FineTuning, TransferPlan
 from contrasweep.tuning.transfer.sources import encoder_sources
 from contrasweep.tuning.transfer.tasks import load_tasks
@@ -167,6 +168,26 @@ def test_few_images_keep_their_labels(transfer: Transfer) -> None:
     assert min(one.untrained["accuracy"].mean for one in few) > 0.3, "chance is 0.1"
 
 
+def test_the_order_of_a_dataset_s_options_draws_no_other_images(
+    runs: list[FinalRun], transfer: Transfer
+) -> None:
+    spelled = "digits:test_images=100,images=200"
+    again = evaluate(runs[0].file, spelled, probes=["knn"], shots=2).measurements
+    assert [one.scores for one in again] == [
+        one.scores
+        for one in transfer.measurements
+        if (one.dataset, one.probe, one.shots, one.seed) == (GREY, "knn", 2, runs[0].seed)
+    ]
+
+
+def test_another_probe_has_its_own_settings() -> None:
+    neighbours = {"probes.classifier": "knn", "probes.neighbours": 7, "probes.temperature": 0.1}
+    experiment = resolve("supcon", "digits", neighbours)
+    assert with_probe(experiment, "knn") is experiment
+    other = with_probe(experiment, "logistic").probes
+    assert (other.classifier, other.neighbours, other.temperature) == ("logistic", None, None)
+
+
 def test_the_interval_of_one_encoder_is_over_the_draws(runs: list[FinalRun], transfer: Transfer) -> None:
     alone = evaluate(runs[0].file, DATASET, probes=["knn"], shots=(2, None))
     few, every = alone.cells
@@ -189,6 +210,8 @@ def test_the_detail_counts_every_test_image(transfer: Transfer) -> None:
     for cell in transfer.cells:
         images = 100 * 2 * (5 if cell.shots else 1)
         assert int(cell.confusion.sum()) == images
+        of_classes = load_test(cell.dataset).labels.bincount(minlength=10)
+        assert cell.confusion.sum(dim=1).tolist() == (images // 100 * of_classes).tolist(), "a row for each"
         right = int(cell.confusion.diagonal().sum()) / images
         assert right == pytest.approx(cell.trained["accuracy"].mean)
     content = transfer.content()
