@@ -134,7 +134,7 @@ def _splits(root: Path, options: Options) -> _Splits:
     """Return both splits: those that the tree has, or where it has no test split, those that we cut.
 
     Raises:
-        DatasetMissing: there is no such folder, no image in it, or one class alone.
+        DatasetMissing: there is no such folder, no image in it, one class alone, or one folder as both splits.
         DatasetDamaged: the test split has a class that the training split lacks.
     """
     place = path_below(root, str(options["path"]))
@@ -143,6 +143,8 @@ def _splits(root: Path, options: Options) -> _Splits:
         raise _missing(options, f"not found: {where_missing(root, str(options['path']))}")
     if train is None and test is not None:
         raise _missing(options, f"not found: {place} has no folder train")
+    if train is not None and test is not None and train.samefile(test):
+        raise _missing(options, f"has its training images as test images: {test} is a link to {train}")
     classes, images = _listed(train or place, options)
     misread = misread_layout(place, classes) if train is None else ""
     if misread:

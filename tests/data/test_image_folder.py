@@ -50,6 +50,13 @@ def test_an_image_that_is_a_pipe_is_refused_without_opening_it(tree: Path) -> No
         _ = load_training(NAME, tree).train.pixels
 
 
+def test_a_test_split_that_is_a_link_to_the_training_split_is_refused(tree: Path) -> None:
+    shutil.rmtree(tree / "tree/val")
+    (tree / "tree/val").symlink_to("train")
+    with pytest.raises(DatasetMissing, match=r"as test images: .*tree/val is a link to .*tree/train"):
+        check_available(NAME, tree)
+
+
 def test_classes_are_numbered_by_name_and_files_sorted(tree: Path) -> None:
     check_available(NAME, tree)
     spec = dataset_spec(NAME, tree)
