@@ -102,8 +102,8 @@ def _check_end(file: Path, place: int) -> None:
         rest = opened.read(_LOOKED_AT_END)
     if len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE]):
         raise DatasetDamaged(
-            f"{file} is not whole: at byte {place:,} there is neither another file nor the block of zeros that "
-            "ends a tar file"
+            f"{file} is not whole: at byte {place:,} there is neither another file nor the block of zeros "
+            "that ends a tar file"
         )
     if any(rest):
         raise DatasetDamaged(

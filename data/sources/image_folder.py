@@ -134,7 +134,8 @@ def _splits(root: Path, options: Options) -> _Splits:
     """Return both splits: those that the tree has, or where it has no test split, those that we cut.
 
     Raises:
-        DatasetMissing: there is no such folder, no image in it, one class alone, or one folder as both splits.
+        DatasetMissing: there is no such folder, no image in it, one class alone, or one folder for both
+            splits.
         DatasetDamaged: the test split has a class that the training split lacks.
     """
     place = path_below(root, str(options["path"]))

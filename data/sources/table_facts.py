@@ -65,8 +65,8 @@ def facts_of(train: Parts, wanted_image: str, wanted_label: str, colour: str, si
     """Return the facts of a dataset from its training tables; the arguments behind them are its options.
 
     Raises:
-        DatasetDamaged: see `columns_of`; or a table lacks a column of the first, there is no image, one class alone, none of the first images can
-            be decoded, or they are not square and `size` is 0.
+        DatasetDamaged: see `columns_of`; or a table lacks a column of the first, there is no image, one class
+            alone, none of the first images can be decoded, or they are not square and `size` is 0.
     """
     image, label = columns_of(train[0], wanted_image, wanted_label)
     for part in train[1:]:
