@@ -132,6 +132,15 @@ def test_of_many_files_some_are_read_and_once(tmp_path: Path, monkeypatch: pytes
     assert fingerprint_below(Listing(tmp_path, names), None) != first, "the size of each counts"
 
 
+def test_an_image_that_moves_to_another_class_is_noticed(tmp_path: Path) -> None:
+    """Neither the order of the images nor their contents change."""
+    _write_tree(tmp_path)
+    first = fingerprint_below(Listing(tmp_path / "train", ("ant/a.png", "ant/b.png", "cat/c.png")), None)
+    (tmp_path / "train/ant/b.png").rename(tmp_path / "train/cat/b.png")
+    moved = fingerprint_below(Listing(tmp_path / "train", ("ant/a.png", "cat/b.png", "cat/c.png")), None)
+    assert moved != first
+
+
 def test_a_few_large_files_are_read_at_even_distances(tmp_path: Path, anew: Callable[[], None]) -> None:
     (tmp_path / "train-0.tar").write_bytes(bytes(40 * fingerprint.BLOCK_BYTES))
     listing = Listing(tmp_path, ("train-0.tar",))

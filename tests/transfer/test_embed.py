@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from contrasweep.data import DatasetDamaged, LabelledImages, load_test, read_image, whole_image
 from contrasweep.models import build_encoder, encoder_bytes, load_encoder
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.experiment import Experiment
+from contrasweep.tuning.experiment import Experiment, ProbeSettings
 from contrasweep.tuning.transfer.embed import METADATA, embed
 from contrasweep.tuning.transfer.feature_map import MOST_POINTS, MapPoints
 from tests.transfer.final_encoders import DATASET, FinalRun
@@ -115,6 +115,24 @@ def test_a_folder_has_the_features_of_its_dataset(tmp_path: Path, stored: int) -
         embed(tmp_path / "a.safetensors", source, file)
         features.append(np.stack(pd.read_parquet(file)["features"].to_list()))
     np.testing.assert_array_equal(*features)
+
+
+def test_where_a_dataset_is_not_known_the_centre_is_cut_out_of_a_larger_image(tmp_path: Path) -> None:
+    levels = np.random.default_rng(0).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    (tmp_path / "set").mkdir()
+    Image.fromarray(levels).save(tmp_path / "set/1.png")
+    probes = ProbeSettings(centre=0.5)
+    experiment = Experiment(method="infonce", dataset="of-a-plug-in", probes=probes).model_dump_json()
+    network = build_encoder("small-conv", 3, 8)
+    (tmp_path / "a.safetensors").write_bytes(
+        encoder_bytes(network, name="small-conv", channels=3, image_size=8, experiment=experiment)
+    )
+    embed(tmp_path / "a.safetensors", tmp_path / "set", tmp_path / "features.parquet")
+    with torch.no_grad():
+        seen = whole_image(read_image(tmp_path / "set/1.png", 16)[None], 8, centre=0.5)
+        expected = network.eval()(seen)[0].numpy()
+    found = pd.read_parquet(tmp_path / "features.parquet")["features"][0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_where_a_dataset_has_one_size_a_folder_gets_it_first(tmp_path: Path) -> None:

@@ -11,18 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from torch import nn
+from torchvision.transforms.functional import rgb_to_grayscale
 from typer.testing import CliRunner
 
 from contrasweep.data import load_test
-from contrasweep.models import build_encoder, encoder_bytes, read_encoder
+from contrasweep.models import Encoder, build_encoder, encoder_bytes, read_encoder
 from contrasweep.models.encoders.multiview import build_multiview_encoder
 from contrasweep.models.export import multiview_encoder_bytes
 from contrasweep.tuning.cli import app
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.statistics import mean_interval
-from contrasweep.tuning.transfer.encoders import read_encoders
+from contrasweep.tuning.transfer.encoders import of_channels, read_encoders
 from contrasweep.tuning.transfer.evaluate import Transfer, evaluate
+from contrasweep.tuning.transfer.fine_tune import fine_tuning_experiment
 from contrasweep.tuning.transfer.measure import measure, with_probe
 from contrasweep.tuning.transfer.plan import FINE_TUNED, FineTuning, TransferPlan
 from contrasweep.tuning.transfer.sources import encoder_sources
@@ -219,6 +222,21 @@ def test_the_detail_counts_every_test_image(transfer: Transfer) -> None:
     scores = content["clusters"][0]["trained"]
     assert set(scores) == {"cluster_accuracy", "cluster_nmi"}
     assert all(0 < one["mean"] < 1 and one["n"] == 2 for one in scores.values())
+
+
+def test_grey_is_the_luma_as_in_other_conversions() -> None:
+    """That of ITU-R 601, as Pillow and torchvision have it; not the mean of the channels."""
+    images = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    grey = of_channels(Encoder(nn.Flatten(), 16), 1, 3)(images)
+    torch.testing.assert_close(grey, rgb_to_grayscale(images).flatten(1))
+
+
+def test_a_draw_has_a_seed_of_its_own_in_fine_tuning(runs: list[FinalRun]) -> None:
+    """That of all images has the seed of the encoder's run."""
+    (encoder,) = read_encoders(encoder_sources([str(runs[1].file)], ""))
+    (task,) = load_tasks(TransferPlan((GREY,)), None, torch.device("cpu"))
+    seeds = [fine_tuning_experiment(encoder, task, FineTuning(), draw).seed for draw in (None, 0, 7)]
+    assert seeds == [runs[1].seed, 0, 7]
 
 
 def test_a_colour_image_is_turned_to_grey_and_resized(untrained: Path) -> None:
