@@ -9,6 +9,9 @@ from contrasweep.names import unknown
 OptionValue = float | int | str
 Options = Mapping[str, OptionValue]
 
+LARGEST = 2.0**53
+"""Up to this number a float holds every whole number."""
+
 
 @dataclass(frozen=True)
 class DatasetOption:
@@ -25,8 +28,8 @@ class DatasetOption:
     kind: type[float] | type[int] | type[str]
     default: OptionValue | None
     choices: tuple[str, ...] = ()
-    low: float = -(2.0**53)
-    high: float = 2.0**53
+    low: float = -LARGEST
+    high: float = LARGEST
     bare: bool = False
     instead: str = ""
     of_condition: bool = False
@@ -49,7 +52,8 @@ class DatasetOption:
             raise ValueError(f"{name} of dataset {dataset} must be a {word}, given {text!r}") from None
         assert not isinstance(value, str)
         if not self.low <= value <= self.high:
-            allowed = f"{self.low:g} to {self.high:g}"
+            no_highest = self.high == LARGEST and value < self.low
+            allowed = f"at least {self.low:g}" if no_highest else f"{self.low:g} to {self.high:g}"
             raise ValueError(f"{name} of dataset {dataset} must be {allowed}, given {text}")
         return value
 

@@ -130,7 +130,7 @@ def test_options_that_cannot_be_are_refused_before_any_image_is_read() -> None:
         dataset_spec("digits:imbalance=linaer")
     with pytest.raises(ValueError, match="at_least=3 has a meaning with imbalance"):
         dataset_spec("digits:at_least=3")
-    with pytest.raises(ValueError, match=r"at_least of dataset digits must be 0 to 9\.0072e\+15, given -1"):
+    with pytest.raises(ValueError, match=r"at_least of dataset digits must be at least 0, given -1"):
         dataset_spec("digits:imbalance=linear,at_least=-1")
 
 
