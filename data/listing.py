@@ -22,7 +22,8 @@ def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, .
 
     Endings are in lower case; those of the files may have any case. Hidden files and folders do not count:
     programs keep thumbnails and copies there (`.ipynb_checkpoints`, macOS's `._NAME.jpg`). Links to folders
-    are followed. A folder counts once: one that leads back up would have no end.
+    are followed. A folder counts once, and one above `folder` does not count: a link that leads back up would
+    have no end, or would bring the images of other classes.
     """
     return _files_below(folder, endings, {})
 
@@ -71,7 +72,7 @@ def _files_below(
     It is the state before the folder is read: what changes meanwhile is noticed by the next look.
     """
     states[str(folder)] = _folder_state(folder)
-    seen = {states[str(folder)][:2]}
+    seen = {_folder_state(one)[:2] for one in (folder, *folder.resolve().parents)}
     for at, folders, names in os.walk(folder, followlinks=True):
         # Links come last: a folder keeps its own name rather than that of a link to it.
         shown = sorted((os.path.islink(f"{at}/{name}"), name) for name in folders if not name.startswith("."))

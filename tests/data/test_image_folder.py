@@ -90,6 +90,7 @@ def test_folders_behind_links_are_read_and_none_twice(tree: Path, name: str) -> 
     (cat / "a link").symlink_to(more)
     (more / "back").symlink_to(cat)
     (cat / "a first").symlink_to(cat / "aa")
+    (cat / "up").symlink_to("..")
     spec = dataset_spec(name, tree)
     assert isinstance(spec, DatasetSpec)
     assert spec.train_size == len(load_training(name, tree).train) == 4
