@@ -159,6 +159,8 @@ def test_mlflow_has_the_values_of_the_store_once(store: ResultsStore, mlflow: Ca
         for name in ("val.ridge_accuracy", "val.accuracy"):
             history = tracker._client.get_metric_history(run.info.run_id, name)
             own = {row["epoch"]: row[f"metric.{name}"] for row in rows if row["trial"] == trial}
+            if name == "val.accuracy":
+                assert run.data.metrics["val.untrained_accuracy"] == own.pop(0)
             assert {one.step: one.value for one in history} == {
                 epoch: value for epoch, value in own.items() if value is not None
             }
