@@ -154,3 +154,13 @@ def test_final_runs_of_other_epochs_are_pointed_to_where_the_usual_ones_failed(
     assert text.startswith(
         "None of 1 final run has completed with a test score. Those of other numbers of epochs are below."
     )
+
+
+def test_three_runs_with_two_untrained_scores_are_too_few(write_study, store, location) -> None:
+    write_study([scored()])
+    names = ("test.accuracy", "test.untrained_accuracy")
+    scores = [dict(zip(names, pair, strict=False)) for pair in ((0.8, 0.7), (0.8, 0.7), (0.8,))]
+    runs = [Run(0, seed, final=one, phase="final") for seed, one in enumerate(scores, 1)]
+    WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
+    text = by_title(read_study(store, "demo"))["Final runs"].text
+    assert text.endswith("Too few to tell: 3 trained, 2 untrained runs.")
