@@ -112,6 +112,8 @@ def test_the_stairs_of_a_front_run_through_scores_that_a_trial_reaches(traded, s
 
 def test_the_direction_of_each_metric_is_told_and_decides_the_fifths(traded, store) -> None:
     found = by_title(read_study(store, traded))
+    # A smaller score is "below" that of the untrained encoder, which must not read as worse.
+    assert "val.alignment (smaller is better) 0.5" in found["In short"].text
     better = "smaller is better in val.alignment, larger in the other"
     assert f"By val.alignment, val.rankme: {better}." in found["Pareto front"].text
     assert found["Pareto front"].figures[0].layout.title.text == f"The trade: {better}"
