@@ -296,7 +296,8 @@ def test_wandb_gets_a_run_for_each_seed_and_goes_on_where_it_was(
         track(store, STUDY, tracker_at("wandb", "mine"))
     assert len(wandb) == 4
     first = next(run for run in wandb.values() if run["name"] == "trial 0")
-    assert (first["project"], first["group"], first["exit_code"]) == ("mine", STUDY, 0)
+    assert (first["project"], first["group"], first["job_type"]) == ("mine", STUDY, "trial 0")
+    assert first["exit_code"] == 0
     assert sorted(first["logged"]) == [0, 1, 2]
     assert first["config"]["kernel"] == "cosine"
     failed = next(run for run in wandb.values() if run["name"] == "trial 2")
