@@ -1,6 +1,6 @@
 """A study as a tracker shows it: runs within runs, each with its settings, its curve and its end."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.experiment.statuses import ENDED, Status
-from contrasweep.tuning.methods.metrics import VALIDATION, cheap_form
+from contrasweep.tuning.methods.metrics import tracked_metrics
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 from contrasweep.tuning.store.schema import METRIC, cells_under
@@ -82,7 +82,7 @@ def runs_of(store: ResultsStore, study: str) -> Iterator[TrackedRun]:
     """
     record = store.study(study)
     tables = store.tables(study)
-    curves = _curves(tables.epochs.to_pylist(), record.columns.metrics)
+    curves = _curves(tables.epochs.to_pylist())
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in tables.trials.to_pylist():
         rows.setdefault(row["trial"], []).append(row)
@@ -185,28 +185,12 @@ def _seed(
     )
 
 
-def _curves(
-    rows: Sequence[Mapping[str, Any]], reported: Collection[str]
-) -> dict[tuple[int, int], list[Point]]:
-    """Return the curve of each trial and seed.
-
-    A metric that is measured before training and at the end only is called `val.untrained_...` before
-    training. Trackers show the last value of a metric, and a trial that was stopped has no later one: it
-    would stand beside the completed trials with the score of the untrained encoder.
-    """
+def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], list[Point]]:
     curves: dict[tuple[int, int], list[Point]] = {}
     for row in rows:
-        metrics = _metrics(row)
-        if row["epoch"] == 0:
-            metrics = {_before_training(name, reported): value for name, value in metrics.items()}
-        point = Point(row["epoch"], row["time"], metrics)
+        point = Point(row["epoch"], row["time"], tracked_metrics(row["epoch"], _metrics(row)))
         curves.setdefault((row["trial"], row["seed"]), []).append(point)
     return curves
-
-
-def _before_training(metric: str, reported: Collection[str]) -> str:
-    at_ends_only = cheap_form(metric, reported) != metric
-    return f"{VALIDATION}untrained_{metric.removeprefix(VALIDATION)}" if at_ends_only else metric
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
