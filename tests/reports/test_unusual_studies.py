@@ -153,3 +153,10 @@ def test_long_tables_say_how_many_rows_they_leave_out(write_study, store, monkey
     kinds, each = found["Failed trials"].tables
     assert (kinds.rows, [row[0] for row in each.rows]) == ([(3, "0 lost")], [13, 14])
     assert each.note.startswith("The first 2; `contrasweep show demo")
+
+
+def test_only_trials_that_ran_at_once_can_take_another_path(write_study, store) -> None:
+    for slots in (1, 3):
+        name = write_study([scored()], f"slots-{slots}", search={"concurrency": slots, "trials": 4})
+        text = by_title(read_study(store, name))["Reproduce"].text
+        assert ("3 trials ran at once: " in text) == ("--concurrency 1 always" in text) == (slots == 3)
