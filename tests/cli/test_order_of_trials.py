@@ -54,4 +54,4 @@ def test_the_next_point_of_the_front_is_better_by_the_suggested_condition(
         SimpleNamespace(metrics={"val.accuracy": first, second: other}, on_front=True)
         for first, other in points
     ]
-    assert f"--where '{condition}'" in _another(cast(Any, front), ("val.accuracy", second))
+    assert f"`--where '{condition}'`" in _another(cast(Any, front), ("val.accuracy", second))
