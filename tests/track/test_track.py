@@ -105,6 +105,20 @@ def test_a_study_is_followed_until_its_driver_ends(store: ResultsStore) -> None:
     assert len(seen) == 3
 
 
+def test_what_a_driver_writes_during_its_last_look_is_copied_too(store: ResultsStore) -> None:
+    with Heartbeat(store.location, STUDY) as heartbeat:
+
+        class Ending(Recorder):
+            def send(self, run: TrackedRun) -> bool:
+                if not self.sent:
+                    heartbeat.__exit__(None, None, None)
+                return super().send(run)
+
+        looks: list[int] = []
+        follow(store, STUDY, Ending(), lambda seconds: None, lambda runs, changed: looks.append(runs))
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("target", "says"),
     [
