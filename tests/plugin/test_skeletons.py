@@ -74,6 +74,7 @@ def test_a_package_holds_what_its_project_file_names(packages: list[Path]) -> No
         ("dataset", "digits", "the dataset 'digits' is there already"),
         ("metric", "class", "'class' is a word of Python"),
         ("method", "none", "'none' is a word of Python"),
+        ("metric", "float", "'float' is the name of a function of Python"),
         ("method", "path", "'path' is a name that the code of the package imports"),
         ("encoder", "My Net", "given 'My Net'"),
         ("encoder", "3d", "begins with a letter"),

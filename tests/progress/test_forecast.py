@@ -101,6 +101,47 @@ def test_one_trial_after_another_each_takes_its_start_and_its_epochs() -> None:
     assert seconds(forecast, 5) == pytest.approx(5 * (3.0 + 4 * 2.0))
 
 
+def test_the_start_of_the_first_workers_is_no_part_of_later_trials() -> None:
+    clock = Clock()
+    forecast = Forecast(1, clock=clock)
+    for trial, start in enumerate((30.0, 2.0)):
+        forecast.begin(trial)
+        for epoch, took in enumerate((start, 4.0)):
+            clock.now += took
+            forecast.report(trial, epoch)
+        forecast.end(trial)
+    assert seconds(forecast, 3) == pytest.approx(3 * (2.0 + 4.0))
+
+
+def test_running_trials_do_not_wait_too() -> None:
+    clock = Clock()
+    tracker = SweepTracker(3, "val.accuracy", Forecast(2, clock=clock))
+    tracker.begin(0)
+    for epoch in (0, 1):
+        clock.now = 4.0 * epoch
+        tracker.report(0, epoch)
+    assert tracker.progress().left == pytest.approx(4.0 + 2 * 8.0)
+
+
+def test_of_epochs_whose_reports_did_not_arrive_each_counts() -> None:
+    clock = Clock()
+    forecast = Forecast(6, clock=clock)
+    forecast.begin(0)
+    for epoch in (0, 2):
+        clock.now = 4.0 * epoch
+        forecast.report(0, epoch)
+    assert seconds(forecast, 0) == 4 * 4.0
+
+
+def test_one_number_needs_both_ends_within_a_factor_of_two() -> None:
+    def shown(low: float, high: float) -> str:
+        return sweep_line(SweepProgress(2, 1, "m", left=60.0, left_between=(low, high)), 0.0)
+
+    assert shown(30.0, 120.0).endswith("about 1:00 left")
+    assert shown(20.0, 90.0).endswith("0:20 to 1:30 left")
+    assert shown(40.0, 150.0).endswith("0:40 to 2:30 left")
+
+
 def test_the_time_that_a_running_epoch_takes_already_counts() -> None:
     clock = Clock()
     forecast = Forecast(3, clock=clock)
@@ -199,7 +240,9 @@ def test_the_best_is_the_completed_trial_with_the_highest_final_score() -> None:
     tracker.begin(3)
     tracker.end(3, "completed", 0.7)
     assert tracker.progress().best == (3, 0.7)
-    assert tracker.progress().counts == {"completed": 3, "stopped": 1}
+    tracker.restore(4, "stopped", 2, 0.9)
+    assert tracker.progress().best == (3, 0.7), "only a completed trial can be the best"
+    assert tracker.progress().counts == {"completed": 3, "stopped": 2}
 
 
 def test_final_runs_count_those_that_were_there() -> None:

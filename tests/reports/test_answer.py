@@ -108,6 +108,7 @@ def test_two_seeds_have_no_interval(write_study, store) -> None:
     text, _ = opening(read_study(store, "demo"))
     assert "Each trial ran with 2 seeds, too few for an interval of a difference." in text
     assert "the intervals are over these" not in text
+    assert "interval of the difference" not in text
 
 
 def test_defaults_that_break_a_condition_are_no_bar(write_study, store) -> None:

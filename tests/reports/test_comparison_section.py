@@ -28,6 +28,21 @@ def test_the_best_so_far_reaches_the_last_trial(write_study, store) -> None:
     assert (line.x, line.y, line.line.shape) == ((0, 1, 3), (0.6, 0.8, 0.8), "hv")
 
 
+def test_a_title_has_the_name_of_a_dataset_as_it_is_written(write_study, store) -> None:
+    path = "/a/rather/long/path/to/images"
+    # No dataset is called so here: a study may come from a machine with other plug-ins.
+    for name, dataset in (("one", "digits"), ("two", "folder:path=a<b>&c"), ("three", f"folder:path={path}")):
+        write_study([scored()], name, dataset=dataset)
+    figures = comparison_section([read_study(store, name) for name in ("one", "two", "three")]).figures
+    assert [figure.layout.title.text for figure in figures] == [
+        "Best so far, on digits",
+        # Plotly reads this as the name; "<b>" would make the rest of the title bold.
+        "Best so far, on folder:path=a&lt;b&gt;&amp;c",
+        "Best so far, on folder:path…th/to/images",
+    ]
+    assert path in figures[2].layout.meta["alt"], "a reader who cannot see the figure has the whole name"
+
+
 def test_studies_that_have_not_ended_are_named(write_study, store, location) -> None:
     for name in ("ended", "cut-off"):
         write_study([scored()], name)

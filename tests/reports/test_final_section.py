@@ -6,7 +6,7 @@ from dataclasses import replace
 from contrasweep.tuning.reports.answer import answer_section, next_commands
 from contrasweep.tuning.reports.comparison import comparison_section
 from contrasweep.tuning.reports.report import report
-from contrasweep.tuning.reports.sections import study_sections
+from contrasweep.tuning.reports.sections import footer_lines, study_sections
 from contrasweep.tuning.results.final_runs import summarise_runs, summary_rows
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
@@ -136,7 +136,9 @@ def test_final_runs_that_are_not_counted_are_told(write_study, location, store) 
         Run(0, 4, status="running", phase="final"),
     ]
     WrittenStudy(location, make_final_record()).write(*runs)
-    text = by_title(read_study(store, "demo"))["Final runs"].text
+    data = read_study(store, "demo")
+    assert "final runs: n = 1, seeds 1" in footer_lines([data], "")[0]
+    text = by_title(data)["Final runs"].text
     assert "on fresh seeds (1), trained on" in text
     assert "Not counted: 1 completed without a score, 1 failed, 1 interrupted." in text
 
@@ -154,3 +156,13 @@ def test_final_runs_of_other_epochs_are_pointed_to_where_the_usual_ones_failed(
     assert text.startswith(
         "None of 1 final run has completed with a test score. Those of other numbers of epochs are below."
     )
+
+
+def test_three_runs_with_two_untrained_scores_are_too_few(write_study, store, location) -> None:
+    write_study([scored()])
+    names = ("test.accuracy", "test.untrained_accuracy")
+    scores = [dict(zip(names, pair, strict=False)) for pair in ((0.8, 0.7), (0.8, 0.7), (0.8,))]
+    runs = [Run(0, seed, final=one, phase="final") for seed, one in enumerate(scores, 1)]
+    WrittenStudy(location, make_final_record(metrics=names)).write(*runs)
+    text = by_title(read_study(store, "demo"))["Final runs"].text
+    assert text.endswith("Too few to tell: 3 trained, 2 untrained runs.")

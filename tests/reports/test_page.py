@@ -13,6 +13,7 @@ from contrasweep.tuning.reports.page import (
     cell_text,
     render_page,
 )
+from tests.reports.test_maps import drawn_map
 
 
 def page(*sections: Section, **options: float) -> str:
@@ -150,3 +151,13 @@ def test_a_table_without_a_title_is_called_by_its_section() -> None:
     assert "<summary>Ranks (20 rows)</summary>" in html
     assert 'aria-label="Ranks"' in html
     assert "<caption>" not in html
+
+
+def test_without_javascript_a_page_has_no_empty_figures_and_no_dead_controls() -> None:
+    table = Table("many", ["name"], [["a"]], filters=("name",))
+    html = page(Section("one", "", [figure()], [table], [drawn_map()]))
+    (hidden,) = re.findall(r"<noscript><style>(.*?) { display: none; }</style></noscript>", html)
+    names = {name.strip().removeprefix(".") for name in hidden.split(",")}
+    assert names == {"plot", "filters", "map-choices", "map-shown", "map-panels"}
+    assert all(f'class="{name}"' in html for name in names)
+    assert html.count("needs JavaScript") == 2

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from contrasweep.tuning.reports import sections
-from contrasweep.tuning.reports.parallel import ENDS, LETTER, MOST_LETTERS, _tells, draw_parallel
+from contrasweep.tuning.reports.parallel import ENDS, LETTER, _tells, draw_parallel
+from contrasweep.tuning.reports.style import MOST_LETTERS
 from contrasweep.tuning.results.study import read_study
 from tests.reports.test_sections import by_title
 from tests.studies import scored
@@ -70,6 +71,7 @@ def test_rows_and_fifths_are_those_of_all_trials_where_a_sample_is_drawn(
         "second: 0.74 to 0.81",
         "best fifth: 0.82 to 0.89",
     ]
+    assert figure.layout.legend.traceorder == "reversed", "the best fifth stands first"
     assert sum(map(len, lines.values())) == 10
     assert all(number >= 32 for number in lines["best fifth: 0.82 to 0.89"])
 

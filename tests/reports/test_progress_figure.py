@@ -34,6 +34,8 @@ def test_completed_trials_have_their_final_score_and_others_their_last_cheap_one
     assert drawn["completed: val.accuracy"] == ((0, 1, 3), (0.7, 0.9, 0.8))
     assert drawn["stopped: last val.ridge_accuracy"] == ((2,), (0.55,))
     assert drawn["best final val.accuracy"] == ((0, 1, 3), (0.7, 0.9, 0.9))
+    shapes = {trace.name: trace.line.shape for trace in figure.data}
+    assert shapes["best final val.accuracy"] == "hv", "a score holds from its own trial on"
     hover = {trace.name: trace.hovertemplate for trace in figure.data}
     assert "val.ridge_accuracy %{y" in hover["stopped: last val.ridge_accuracy"]
     # The mean of three controls at 0.4, and the stopped trial's at 0.5.

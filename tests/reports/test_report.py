@@ -27,7 +27,7 @@ def test_a_page_says_where_its_numbers_come_from(write_study, write_final, store
         "n = 2 trials, search seeds 0; final runs: n = 1, seeds 1",
         "Selection: val.accuracy, by val.ridge_accuracy after every epoch; sampler tpe, scheduler asha",
         "contrasweep 0.1.0, torch 2.9; revision 0123abc",
-        "1 cores and 0 GPUs a trial",
+        "1 core and 0 GPUs a trial",
         "Reproduce",
     ):
         assert told in html
@@ -191,9 +191,9 @@ def test_scores_that_do_not_compare_are_drawn_in_figures_of_their_own(write_stud
     drawn = [[trace.name for trace in figure.data] for figure in figures]
     assert drawn == [["one", "two"], ["three"], ["four"]]
     assert [figure.layout.title.text for figure in figures] == [
-        "Best so far on colour-digits, by trials spent",
-        "Best so far on digits, by trials spent",
-        "Best so far on colour-digits, by trials spent",
+        "Best so far, on colour-digits",
+        "Best so far, on digits",
+        "Best so far, on colour-digits",
     ]
     assert figures[2].layout.yaxis.title.text == "best final val.alignment"
     assert len({trace.line.color for figure in figures for trace in figure.data}) == 4

@@ -51,6 +51,7 @@ def test_one_trial(write_study, store) -> None:
     write_study([scored([0.5, 0.6, 0.7])])
     found = by_title(read_study(store, "demo"))
     assert "Too few to tell how good the search could get: 1 trial completed." in found["Best trials"].text
+    assert "Each trial ran with one seed: neighbours" in found["Best trials"].text
     assert "Too few to tell" in found["Searched parameters"].text
     assert found["Searched parameters"].figures == ()
     assert found["Failed trials"].text == "None."

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from contrasweep.tuning.reports import matplotlib_figures
 from contrasweep.tuning.reports.matplotlib_figures import CUT, WHOLE, draw_study
@@ -95,3 +96,14 @@ def test_trials_that_break_a_condition_have_open_marks(write_study, store, drawn
     kept, broken = right.lines[:2]
     assert (list(kept.get_xdata()), list(broken.get_xdata())) == ([1], [0])
     assert (broken.get_markerfacecolor(), broken.get_label()) == ("none", BREAKS)
+
+
+def test_a_long_title_is_whole_and_no_formula(tmp_path: Path) -> None:
+    figure, folder = Figure(figsize=(9, 3.4)), "/$home/a_$" + "folder-of-images/" * 8
+    title = f"infonce on image-folder:path={folder},size=16: 8 trials"
+    matplotlib_figures._save(figure, title, tmp_path / "any.png")
+    (shown,) = figure.texts
+    assert "".join(shown.get_text().split()) == title.replace(" ", "")
+    assert not shown.get_parse_math()
+    across = shown.get_window_extent()
+    assert 0 <= across.x0 < across.x1 <= figure.bbox.width

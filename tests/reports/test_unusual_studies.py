@@ -112,6 +112,8 @@ def test_the_stairs_of_a_front_run_through_scores_that_a_trial_reaches(traded, s
 
 def test_the_direction_of_each_metric_is_told_and_decides_the_fifths(traded, store) -> None:
     found = by_title(read_study(store, traded))
+    # A smaller score is "below" that of the untrained encoder, which must not read as worse.
+    assert "val.alignment (smaller is better) 0.5" in found["In short"].text
     better = "smaller is better in val.alignment, larger in the other"
     assert f"By val.alignment, val.rankme: {better}." in found["Pareto front"].text
     assert found["Pareto front"].figures[0].layout.title.text == f"The trade: {better}"
@@ -131,7 +133,7 @@ def test_of_many_trials_behind_the_front_a_sample_is_drawn_and_all_are_counted(
     section = by_title(read_study(store, "demo"))["Pareto front"]
     assert "Drawn: the front, and 4 of the 10 other trials." in section.text
     (figure,) = section.figures
-    assert len(figure.data[0].x) == 4
+    assert figure.data[0].customdata == (0, 3, 6, 9), "evenly spaced by number"
     assert figure.layout.meta["alt"].startswith("1 of 11 completed trials are on the Pareto front")
 
 
@@ -151,3 +153,10 @@ def test_long_tables_say_how_many_rows_they_leave_out(write_study, store, monkey
     kinds, each = found["Failed trials"].tables
     assert (kinds.rows, [row[0] for row in each.rows]) == ([(3, "0 lost")], [13, 14])
     assert each.note.startswith("The first 2; `contrasweep show demo")
+
+
+def test_only_trials_that_ran_at_once_can_take_another_path(write_study, store) -> None:
+    for slots in (1, 3):
+        name = write_study([scored()], f"slots-{slots}", search={"concurrency": slots, "trials": 4})
+        text = by_title(read_study(store, name))["Reproduce"].text
+        assert ("3 trials ran at once: " in text) == ("--concurrency 1 always" in text) == (slots == 3)

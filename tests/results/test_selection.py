@@ -204,7 +204,7 @@ def test_of_several_metrics_the_front_comes_first(tmp_path: Path) -> None:
     assert [(one.trial, one.on_front) for one in whole] == [(1, True), (0, True), (3, True)]
     assert [one.trial for one in best_trials(study.store, STUDY, 4)] == [1, 0, 3, 2]
     assert candidates_of(study.store.trials(STUDY), study.store.study(STUDY)).front == {0, 1, 3}
-    assert "the Pareto front of val.accuracy, val.colour_mse" in whole[0].rule
+    assert "the Pareto front of val.accuracy and val.colour_mse" in whole[0].rule
 
 
 def test_a_floor_on_another_metric(tmp_path: Path) -> None:

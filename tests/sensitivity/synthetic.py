@@ -68,7 +68,7 @@ def observed(
         seconds=np.full(trials, 2.0),
         ended=2.0 * np.arange(1, trials + 1),
         untrained=float(score.min()),
-        hardware="here (cpu, 1 cores and 0 GPUs a trial)",
+        hardware="here (cpu, 1 core and 0 GPUs a trial)",
         replicates=SeedScores(
             np.repeat(np.arange(trials), seeds), np.tile(np.arange(seeds), trials), runs.ravel()
         ),

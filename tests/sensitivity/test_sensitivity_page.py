@@ -41,7 +41,7 @@ def test_the_page_has_every_section_and_figure(found: Sensitivity) -> None:
     assert "too few to tell" in page.lower()  # seeds
     for told in (
         "one: 60 trials, 60 completed, seeds 0; trials are compared by val.accuracy on the validation split",
-        "ran on here (cpu, 1 cores and 0 GPUs a trial); contrasweep 0.1.0, torch 2.9; revision 0123abc",
+        "ran on here (cpu, 1 core and 0 GPUs a trial); contrasweep 0.1.0, torch 2.9; revision 0123abc",
         "Made by: contrasweep sensitivity",
     ):
         assert told in page

@@ -105,6 +105,20 @@ def test_a_study_is_followed_until_its_driver_ends(store: ResultsStore) -> None:
     assert len(seen) == 3
 
 
+def test_what_a_driver_writes_during_its_last_look_is_copied_too(store: ResultsStore) -> None:
+    with Heartbeat(store.location, STUDY) as heartbeat:
+
+        class Ending(Recorder):
+            def send(self, run: TrackedRun) -> bool:
+                if not self.sent:
+                    heartbeat.__exit__(None, None, None)
+                return super().send(run)
+
+        looks: list[int] = []
+        follow(store, STUDY, Ending(), lambda seconds: None, lambda runs, changed: looks.append(runs))
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("target", "says"),
     [
@@ -159,6 +173,8 @@ def test_mlflow_has_the_values_of_the_store_once(store: ResultsStore, mlflow: Ca
         for name in ("val.ridge_accuracy", "val.accuracy"):
             history = tracker._client.get_metric_history(run.info.run_id, name)
             own = {row["epoch"]: row[f"metric.{name}"] for row in rows if row["trial"] == trial}
+            if name == "val.accuracy":
+                assert run.data.metrics["val.untrained_accuracy"] == own.pop(0)
             assert {one.step: one.value for one in history} == {
                 epoch: value for epoch, value in own.items() if value is not None
             }
@@ -294,7 +310,8 @@ def test_wandb_gets_a_run_for_each_seed_and_goes_on_where_it_was(
         track(store, STUDY, tracker_at("wandb", "mine"))
     assert len(wandb) == 4
     first = next(run for run in wandb.values() if run["name"] == "trial 0")
-    assert (first["project"], first["group"], first["exit_code"]) == ("mine", STUDY, 0)
+    assert (first["project"], first["group"], first["job_type"]) == ("mine", STUDY, "trial 0")
+    assert first["exit_code"] == 0
     assert sorted(first["logged"]) == [0, 1, 2]
     assert first["config"]["kernel"] == "cosine"
     failed = next(run for run in wandb.values() if run["name"] == "trial 2")

@@ -77,6 +77,16 @@ def test_the_scores_of_an_epoch_are_those_that_the_curve_has(tmp_path: Path) -> 
     assert (last.epoch, last.metrics["val.ridge_accuracy"], last.metrics["val.auc"]) == (2, 0.7, 0.3)
 
 
+def test_a_score_from_before_training_is_not_taken_for_that_of_a_stopped_trial(tmp_path: Path) -> None:
+    study = PlannedStudy(small_plan(tmp_path))
+    study.write(scored((0.5, 0.6)), scored((0.5, 0.3), "stopped"))
+    _, completed, stopped = runs_of(study.store, STUDY)
+    first = {"val.ridge_accuracy": 0.5, "val.untrained_accuracy": 0.5}
+    assert [point.metrics for point in stopped.points] == [first, {"val.ridge_accuracy": 0.3}]
+    last = {"val.ridge_accuracy": 0.6, "val.accuracy": 0.6}
+    assert [point.metrics for point in completed.points] == [first, last]
+
+
 def test_wandb_groups_seeds_by_their_trial_and_knows_settings_and_ends(
     tmp_path: Path, wandb: dict[str, dict[str, Any]]
 ) -> None:
@@ -103,3 +113,16 @@ def test_wandb_gets_a_run_again_until_it_has_ended(tmp_path: Path, wandb: dict[s
     tracker = tracker_at("wandb")
     assert track(study.store, STUDY, tracker) == (3, 2)
     assert track(study.store, STUDY, tracker) == (3, 1), "the trial that has not ended may have grown"
+
+
+def test_wandb_forgets_the_error_of_a_trial_that_ran_again(
+    tmp_path: Path, wandb: dict[str, dict[str, Any]]
+) -> None:
+    study = PlannedStudy(small_plan(tmp_path))
+    for number, error in enumerate(("out of memory", "another error", None), 1):
+        ended = scored((0.5, 0.6)) if error is None else scored((0.5,), "failed", error=error)
+        study.write(replace(ended, trial=0, attempt=number))
+        track(study.store, STUDY, tracker_at("wandb"))
+        (run,) = wandb.values()
+        assert run["summary"].get("error") == error
+    assert (run["summary"]["status"], run["exit_code"]) == ("completed", 0)

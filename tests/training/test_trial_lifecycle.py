@@ -142,6 +142,10 @@ def test_tensorboard_shows_every_epoch(request_of: Request, cache: DataCache) ->
         (report.epoch, pytest.approx(report.metrics["val.ridge_accuracy"])) for report in reports
     ]
     assert [step for step, _ in scalars_of(request, "train/loss")] == [1, 2, 3]
+    # Its HParams tab lists the last value: that of a stopped trial would be the untrained encoder's.
+    assert [step for step, _ in scalars_of(request, "val/accuracy")] == [3]
+    untrained = pytest.approx(reports[0].metrics["val.accuracy"])
+    assert scalars_of(request, "val/untrained_accuracy") == [(0, untrained)]
 
 
 def test_tensorboard_tells_failure_from_success(request_of: Request, cache: DataCache) -> None:

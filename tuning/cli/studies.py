@@ -231,7 +231,7 @@ def _another(selected: "Sequence[SelectedTrial]", metrics: Sequence[str]) -> str
         return ""
     sign = "<" if is_minimised(better[0]) else ">"
     between = _between(first[better[0]], other[better[0]])
-    return f" To take another, give for example --where '{better[0]}{sign}{between}'."
+    return f" To take another, give for example `--where '{better[0]}{sign}{between}'`."
 
 
 def _between(one: float, other: float) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.completion import complete_studies
 from contrasweep.tuning.cli.options import Results
 from contrasweep.tuning.cli.rendering import remark, say
@@ -51,4 +52,5 @@ def track(
 
 def _tell(runs: int, changed: int) -> None:
     told = f"sent {changed}; the others were already there" if 0 < changed < runs else "all sent"
-    say(f"{runs} runs in the tracker, including the study itself: {told if changed else 'nothing is new'}.")
+    there = f"{counted(runs, 'run')} in the tracker, including the study itself"
+    say(f"{there}: {told if changed else 'nothing is new'}.")

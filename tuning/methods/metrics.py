@@ -241,6 +241,21 @@ def cheap_form(metric: str, reported: Collection[str]) -> str:
     return cheap if metric.startswith(VALIDATION) and cheap in reported else metric
 
 
+def tracked_metrics(epoch: int, metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics after an epoch under the names that they have in TensorBoard and other trackers.
+
+    Before training, a score of the full probe is `val.untrained_...`. Trackers list the last value of a
+    metric, and a stopped trial has no later one: it would be listed with the score of the untrained encoder.
+    """
+    if epoch > 0:
+        return dict(metrics)
+    probed = {name for name in metrics if cheap_form(name, metrics) != name}
+    return {
+        f"{VALIDATION}untrained_{name.removeprefix(VALIDATION)}" if name in probed else name: score
+        for name, score in metrics.items()
+    }
+
+
 def is_cheap(metric: str) -> bool:
     """Return whether a metric is the cheap form of another."""
     return metric.startswith(CHEAP)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contrasweep.names import counted, with_capital
 from contrasweep.tuning.durations import in_words as time_in_words
 from contrasweep.tuning.experiment.conditions import in_words
+from contrasweep.tuning.methods.metrics import is_minimised
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import for_epochs, none_scored, other_epochs, runs_of, selected_rows
 from contrasweep.tuning.reports.page import Section, Table
@@ -89,9 +90,10 @@ def _validated(data: StudyData) -> Iterator[str]:
         yield f"{data.candidates.no_best}: there is no best configuration."
         return
     best, metric = data.ranked[0], data.metric
+    smaller = " (smaller is better)" if is_minimised(metric) else ""
     said = (
-        f"On the validation split, trial {best.number} is the best of {data.candidates_in_words}: {metric} "
-        f"{cell_text(best.score)}"
+        f"On the validation split, trial {best.number} is the best of {data.candidates_in_words}: "
+        f"{metric}{smaller} {cell_text(best.score)}"
     )
     own, untrained = data.by_seed(best, metric), data.untrained_by_seed(best, metric)
     before = "its encoder before training"

@@ -10,7 +10,7 @@ from contrasweep.tuning.experiment.conditions import appended, in_words
 from contrasweep.tuning.reports.cost import cost_of
 from contrasweep.tuning.reports.final import differences_of, for_epochs, selected_rows, selected_runs
 from contrasweep.tuning.reports.page import Section, Table
-from contrasweep.tuning.reports.style import COLOURS
+from contrasweep.tuning.reports.style import COLOURS, as_written, shortened
 from contrasweep.tuning.results.best import best_name
 from contrasweep.tuning.results.budgets import budget_line
 from contrasweep.tuning.results.columns import MEAN_AND_STD
@@ -36,7 +36,7 @@ def _differences(studies: Sequence[StudyData]) -> list[Table]:
     Nothing where studies are of several datasets, or fewer than two have final runs.
     """
     runs = [rows for data in studies if (rows := selected_rows(data))]
-    if len(runs) < 2 or len({scored_dataset(data.record.dataset) for data in studies}) > 1:
+    if len(runs) < 2 or len(set(map(_images_of, studies))) > 1:
         return []
     rows = [row for own in runs for row in own]
     return differences_of(rows, main_score(score_names(summarise_runs(rows))))
@@ -104,16 +104,27 @@ def _draw(studies: Sequence[StudyData]) -> list[go.Figure]:
     groups: dict[tuple[str, str], list[tuple[int, StudyData]]] = {}
     for place, data in enumerate(studies):
         if data.ranked:
-            groups.setdefault((data.metric, scored_dataset(data.record.dataset)), []).append((place, data))
+            groups.setdefault((data.metric, _images_of(data)), []).append((place, data))
     datasets = {dataset for _, dataset in groups}
     return [
-        _draw_goal(members, f" on {dataset}" if len(datasets) > 1 else "")
-        for (_, dataset), members in groups.items()
+        _draw_goal(members, dataset if len(datasets) > 1 else "") for (_, dataset), members in groups.items()
     ]
 
 
-def _draw_goal(members: Sequence[tuple[int, StudyData]], where: str) -> go.Figure:
-    """Draw the studies with the same goal, each in the colour of its place among all."""
+def _images_of(data: StudyData) -> str:
+    """Return the dataset whose images a study is scored on."""
+    try:
+        return scored_dataset(data.record.dataset)
+    except ValueError:
+        # Another machine may have other plug-ins, another version other options.
+        return data.record.dataset
+
+
+def _draw_goal(members: Sequence[tuple[int, StudyData]], dataset: str) -> go.Figure:
+    """Draw the studies with the same goal, each in the colour of its place among all.
+
+    The title names the `dataset`, which may be a long path with any character, unless it is empty.
+    """
     figure = go.Figure()
     for i, data in members:
         trials, best = data.best_so_far
@@ -122,8 +133,10 @@ def _draw_goal(members: Sequence[tuple[int, StudyData]], where: str) -> go.Figur
         x, y = [*trials, data.trials[-1].number], [*best, best[-1]]
         figure.add_scatter(x=x, y=y, mode="lines", name=data.name, line=line)
     names, goal = ", ".join(data.name for _, data in members), best_name(members[0][1].metric)
+    where = f" on {dataset}" if dataset else ""
+    shown = f"on {as_written(shortened(dataset))}" if dataset else "by trials spent"
     return figure.update_layout(
-        title=f"Best so far{where}, by trials spent",
+        title=f"Best so far, {shown}",
         xaxis_title="trial",
         yaxis_title=goal,
         showlegend=True,

@@ -47,20 +47,20 @@ def selected_rows(data: StudyData) -> list[Mapping[str, Any]]:
 
     Other trials may have some too: the defaults, those of `--top`, or because the search was extended later.
     """
-    rows = _completed(data)
+    rows = scored_runs(data)
     return runs_of(data, rows[0]["trial"]) if rows else []
 
 
 def runs_of(data: StudyData, trial: int) -> list[Mapping[str, Any]]:
     """Return the completed final runs of a trial that have a score."""
-    return [row for row in _completed(data) if row["trial"] == trial]
+    return [row for row in scored_runs(data) if row["trial"] == trial]
 
 
 def final_section(data: StudyData) -> Section | None:
     """Return the section on the final runs; None if there are none."""
     if data.final_record is None:
         return None
-    rows, title = _completed(data), "Final runs"
+    rows, title = scored_runs(data), "Final runs"
     others = [table for record, runs in data.other_finals for table in _others(record, runs, data)]
     if not rows:
         return Section(title, none_scored(data), tables=others)
@@ -102,7 +102,7 @@ def other_epochs(data: StudyData, final: StudyRecord | None) -> int | None:
     return None if usual or final is None else final.experiment.epochs
 
 
-def _completed(data: StudyData) -> list[Mapping[str, Any]]:
+def scored_runs(data: StudyData) -> list[Mapping[str, Any]]:
     """Return the completed final runs with a score, those of the best trial of the search first."""
     return _best_first([row for row in data.final_rows if row["status"] == "completed"], data)
 

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from contrasweep.names import counted
@@ -28,6 +29,9 @@ CUT: Final[dict[str, Any]] = {"linewidth": 0.9, "alpha": 0.6, "marker": "|", "ma
 
 ON_WHITE: Final = COLOURS[:-1]
 """The colours without yellow, which is hard to see on white."""
+
+TITLE_LETTERS: Final = 100
+"""So many letters of a title have room side by side."""
 
 BLACK_DASHES: Final[dict[str, Any]] = {"color": "black", "linewidth": 1, "linestyle": "--"}
 
@@ -101,7 +105,8 @@ def check_figure(path: Path, option: str = "") -> None:
 def _save(figure: "Figure", title: str, path: Path) -> None:
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title, fontsize=10)
+    # The name of a dataset may be a long path: it is broken where it has no space too, and `$` is no formula.
+    figure.suptitle(fill(title, TITLE_LETTERS), fontsize=10, parse_math=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from contrasweep.names import counted
 from contrasweep.search_spaces import Choice, Range
-from contrasweep.tuning.reports.style import COLOURS, GREY, log_ticks, plain
+from contrasweep.tuning.reports.style import COLOURS, GREY, as_written, log_ticks, plain, shortened
 from contrasweep.tuning.results.best import merit
 from contrasweep.tuning.results.numbers import cell_text, interval_text, number_text
 from contrasweep.tuning.results.study import StudyData, TrialResult
@@ -46,7 +45,6 @@ ENDS = (UNUSED_AT - 0.06, 1.05)
 """Where the figure begins and ends."""
 LETTER = 0.023
 """The width of a letter on a phone."""
-MOST_LETTERS = 24
 MOST_LABELS = 20
 LINE = 14
 """The height of a line of labels in pixels; below a row is room for two."""
@@ -142,7 +140,7 @@ def _row(parameter: Choice | Range, trials: Sequence[TrialResult]) -> Row:
         pairs = zip(values, trials, strict=True)
         places = [UNUSED_AT if v is None else at[v] + _spread(t.number) for v, t in pairs]
         step = -(-len(at) // MOST_LABELS)
-        ticks = {at[choice]: _shortened(cell_text(choice)) for choice in parameter.choices[::step]}
+        ticks = {at[choice]: shortened(cell_text(choice)) for choice in parameter.choices[::step]}
         return Row(parameter.name, ticks, places, _tells([str(value) for value in values]))
     scale = parameter.scale
     ticks = {scale.unit(value): plain(value) for value in _ticks(parameter)}
@@ -194,12 +192,6 @@ def _score_row(metric: str, scores: Sequence[float]) -> Row:
 def _spread(number: int) -> float:
     """A shift that depends on the trial alone and fills the width evenly."""
     return SPREAD * (2 * ((number * _GOLDEN) % 1) - 1)
-
-
-def _shortened(text: str) -> str:
-    """Cut the middle out of a long label: similar names often differ at an end."""
-    half = MOST_LETTERS // 2
-    return text if len(text) <= MOST_LETTERS else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _lines(labels: Mapping[float, str]) -> list[int]:
@@ -260,7 +252,6 @@ def _draw_words(figure: go.Figure, rows: Sequence[Row], heights: Sequence[float]
             elif place - half < ENDS[0]:
                 at = {"x": ENDS[0], "xanchor": "left"}
             look = {"showarrow": False, "yshift": -12 - LINE * line, "font": {"size": 11}}
-            # Plotly reads text as HTML: a value `<b>` would be a letter style.
-            figure.add_annotation(y=y, text=escape(text, quote=False), **at, **look)
+            figure.add_annotation(y=y, text=as_written(text), **at, **look)
     if any(UNUSED_AT in row.places for row in rows):
         figure.add_vline(x=UNUSED_AT / 2, line={"color": "rgba(140,140,140,0.5)", "width": 1, "dash": "dot"})

@@ -31,8 +31,9 @@ def reproduce_section(data: StudyData) -> Section:
     order = (
         ""
         if slots == 1
-        else f"{slots} trials ran at once: what is proposed next depends on which of them ends first, so a "
-        "repeated sweep can take another path; --concurrency 1 always takes the same. "
+        else f"{slots} trials ran at once: a sampler that learns, and early stopping, depend on which "
+        "of them ends first, so a repeated sweep can take another path; --concurrency 1 always takes the "
+        "same. "
     )
     origin = "" if record.command else FROM_PYTHON if command else NO_COMMAND
     return Section(

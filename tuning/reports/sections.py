@@ -20,7 +20,7 @@ from contrasweep.tuning.reports.figures import (
     last_score,
     sampled,
 )
-from contrasweep.tuning.reports.final import final_section
+from contrasweep.tuning.reports.final import final_section, scored_runs
 from contrasweep.tuning.reports.page import Section, Table
 from contrasweep.tuning.reports.parallel import FEWEST, MOST_ROWS, draw_parallel
 from contrasweep.tuning.reports.reproduce import reproduce_section
@@ -276,7 +276,7 @@ def footer_lines(studies: Iterable[StudyData], written: str, *, mapped: bool = F
 def _study_lines(data: StudyData) -> list[str]:
     record = data.record
     seeds = sorted({seed for trial in data.trials for seed in trial.seeds})
-    final = [row["seed"] for row in data.final_rows if row["status"] == "completed"]
+    final = [row["seed"] for row in scored_runs(data)]
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     rules = {name: getattr(data.search, name) for name in ("sampler", "scheduler", "seed")}
     lines = [

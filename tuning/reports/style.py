@@ -1,6 +1,7 @@
 """How figures look: colours, the numbers along an axis, one template for light pages, one for dark ones."""
 
 import math
+from html import escape
 from typing import Final
 
 import plotly.graph_objects as go
@@ -18,6 +19,8 @@ BREAKS: Final = "completed, breaks --keep"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 SEQUENTIAL = "Cividis"
 MOST_TICKS: Final = 6
+MOST_LETTERS: Final = 24
+"""A longer label in a figure is shortened: a phone has room for no more."""
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -80,6 +83,17 @@ def linear_ticks(low: float, high: float) -> list[float]:
     step = next(s * scale for s in (1, 2, 5, 10) if s * scale >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [number * step for number in range(first, last + 1)]
+
+
+def shortened(text: str) -> str:
+    """Cut the middle out of a long label: similar names often differ at an end."""
+    half = MOST_LETTERS // 2
+    return text if len(text) <= MOST_LETTERS else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def as_written(text: str) -> str:
+    """Return a text for a figure of plotly, which reads it as HTML: `<b>` would be a letter style."""
+    return escape(text, quote=False)
 
 
 def plain(value: object) -> str:

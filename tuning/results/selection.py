@@ -243,7 +243,7 @@ def rule_of(search: SearchRecord, conditions: Sequence[Condition] | None = None)
     """Return in words what the best trial of a search has; `conditions` replace those of the search."""
     first, *others = search.metrics
     mean = f" (mean of {search.seeds} seeds)" if search.seeds > 1 else ""
-    front = f" and on the Pareto front of {', '.join(search.metrics)}" if others else ""
+    front = f" and on the Pareto front of {' and '.join(search.metrics)}" if others else ""
     return rule_in_words(first, mean) + front + appended(search.keep if conditions is None else conditions)
 
 

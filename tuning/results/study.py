@@ -49,10 +49,15 @@ def hardware_of(trials: pa.Table) -> str:
         trials: rows as `ResultsStore.trials` gives them.
     """
     found = [
-        f"{row['host']} ({row['device']}, {row['cpus']:g} cores and {row['gpus']:g} GPUs a trial)"
+        f"{row['host']} ({row['device']}, {_share(row)} a trial)"
         for row in trials.select(_COLUMNS).drop_null().group_by(_COLUMNS).aggregate([]).to_pylist()
     ]
     return few(found, _NAMED)
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    shares = ((row["cpus"], "core"), (row["gpus"], "GPU"))
+    return " and ".join(f"{number:g} {what}{'' if number == 1 else 's'}" for number, what in shares)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Write the package of a new plug-in."""
 
 import ast
+import builtins
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,7 +69,7 @@ def write_skeleton(kind: str, name: str, folder: Path) -> list[Path]:
 
 
 def _check_code(kind: str, name: str) -> None:
-    """Raise InputError if the package would not run: its name is a word of Python, or one that it imports."""
+    """Raise InputError if the package would not run: its name is one of Python, or one that it imports."""
     for path, content in _rendered(kind, name).items():
         if not path.endswith(".py"):
             continue
@@ -85,6 +86,8 @@ def _check_code(kind: str, name: str) -> None:
         defined = {one.name for one in statements if isinstance(one, ast.FunctionDef | ast.ClassDef)}
         if imported & defined:
             raise InputError(f"{name!r} is a name that the code of the package imports: take another name")
+        if defined & vars(builtins).keys():
+            raise InputError(f"{name!r} is the name of a function of Python: take another name")
 
 
 def package_of(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from contrasweep.search_spaces import Scalar
 from contrasweep.tuning.experiment import flat_settings
 from contrasweep.tuning.experiment.statuses import ENDED, Status
+from contrasweep.tuning.methods.metrics import tracked_metrics
 from contrasweep.tuning.results.trials import trial_outcomes
 from contrasweep.tuning.store import ResultsStore, StudyRecord
 from contrasweep.tuning.store.schema import METRIC, cells_under
@@ -187,7 +188,7 @@ def _seed(
 def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], list[Point]]:
     curves: dict[tuple[int, int], list[Point]] = {}
     for row in rows:
-        point = Point(row["epoch"], row["time"], _metrics(row))
+        point = Point(row["epoch"], row["time"], tracked_metrics(row["epoch"], _metrics(row)))
         curves.setdefault((row["trial"], row["seed"]), []).append(point)
     return curves
 

@@ -64,5 +64,7 @@ class WandbTracker:
             summary: Any = there.summary
             # Test scores come after the last epoch, whose step may have been sent before.
             ended = {"status": run.status, "started": run.started.isoformat()}
-            summary.update({**run.final, **run.tags, **ended})
+            # The error of an earlier attempt; that of this one is a tag of the run.
+            before = {} if summary.get("error") is None else {"error": None}
+            summary.update({**before, **run.final, **run.tags, **ended})
             there.finish(exit_code=_EXIT.get(run.status, 0))

@@ -19,6 +19,7 @@ from contrasweep.plugin_places import raised_by_plugin
 from contrasweep.tuning.errors import TrainingDiverged
 from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.statuses import ENDED, Status
+from contrasweep.tuning.methods.metrics import tracked_metrics
 from contrasweep.tuning.objectives.prepared import Prepared, preparation_key, prepare_data
 from contrasweep.tuning.objectives.ranks import ONE, Ranks
 from contrasweep.tuning.store import Location, StoreError, StoreUnavailable, StudyRecord, layout
@@ -330,7 +331,7 @@ class Trial:
             train_seconds=record.train_seconds,
             evaluate_seconds=record.evaluate_seconds,
         )
-        self._events.scalars(record.epoch, metrics)
+        self._events.scalars(record.epoch, tracked_metrics(record.epoch, metrics))
         if record.epoch in self._request.flush_at:
             self._writer.flush()
         if encoders:
