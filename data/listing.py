@@ -72,7 +72,7 @@ def _files_below(
     It is the state before the folder is read: what changes meanwhile is noticed by the next look.
     """
     states[str(folder)] = _folder_state(folder)
-    seen = {_folder_state(one)[:2] for one in (folder, *folder.resolve().parents)}
+    seen = {states[str(folder)][:2], *(_folder_state(one)[:2] for one in folder.resolve().parents)}
     for at, folders, names in os.walk(folder, followlinks=True):
         # Links come last: a folder keeps its own name rather than that of a link to it.
         shown = sorted((os.path.islink(f"{at}/{name}"), name) for name in folders if not name.startswith("."))

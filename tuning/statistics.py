@@ -51,7 +51,9 @@ def summarise(values: Iterable[float | None]) -> Summary | None:
     if not numbers:
         return None
     std = statistics.stdev(numbers) if len(numbers) > 1 else None
-    return Summary(statistics.fmean(numbers), std, len(numbers))
+    # The mean of equal values may differ from them in its last digit, and another value may be equal to it.
+    mean = min(max(statistics.fmean(numbers), min(numbers)), max(numbers))
+    return Summary(mean, std, len(numbers))
 
 
 FEW_SEEDS = 3

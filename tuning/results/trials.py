@@ -21,7 +21,7 @@ from contrasweep.tuning.experiment import Experiment
 from contrasweep.tuning.experiment.statuses import ENDED, Status, trial_status
 from contrasweep.tuning.provenance import same_series
 from contrasweep.tuning.results.best import merit
-from contrasweep.tuning.statistics import Floats, Summary, is_number, summarise
+from contrasweep.tuning.statistics import Floats, Summary, summarise
 from contrasweep.tuning.store import StudyRecord
 from contrasweep.tuning.store.parts import Key
 from contrasweep.tuning.store.reader import StudyTables
@@ -173,11 +173,7 @@ def _last_epochs(epochs: pa.Table) -> list[dict[str, Any]]:
 def untrained_mean(scores: Mapping[int, float]) -> float | None:
     """Return the mean over the trials of `untrained_scores`: one number for a study."""
     found = summarise(scores.values())
-    if found is None:
-        return None
-    # The mean of equal scores may differ from them in its last digit, and a score may be equal to it.
-    known = list(filter(is_number, scores.values()))
-    return min(max(found.mean, min(known)), max(known))
+    return None if found is None else found.mean
 
 
 def experiment_of(record: StudyRecord, values: Mapping[str, Any]) -> Experiment:
