@@ -87,7 +87,9 @@ class Networks:
 def networks() -> Iterator[Networks]:
     """Yield a bridge without machines; the networks that are added in the block end with it."""
     made = Networks()
-    _ip("link", "add", made.bridge, "type", "bridge")
+    # Without an address of its own, a bridge takes the lowest of its ports'. A new machine may change it, and
+    # the others then write to the old one for some seconds.
+    _ip("link", "add", made.bridge, "address", "02:00:00:00:00:01", "type", "bridge")
     try:
         _ip("addr", "add", f"{made.outside}/24", "dev", made.bridge)
         _ip("link", "set", made.bridge, "up")
