@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrasweep.names import names_in
+from contrasweep.names import counted, names_in
 from contrasweep.tuning.cli.options import AsJson, DataRoot
 from contrasweep.tuning.cli.rendering import print_json, print_rows, tell
 from contrasweep.tuning.errors import InputError
@@ -66,7 +66,7 @@ def clusters(
         curve = found.curve(low, high)
     except ValueError as error:
         raise InputError(str(error)) from None
-    title = f"{dataset}: {len(found.labels):,} images, {found.classes} classes"
+    title = f"{dataset}: {counted(len(found.labels), 'image')}, {found.classes} classes"
     if output is not None:
         from contrasweep.tuning.reports.matplotlib_figures import draw_cluster_curve
 

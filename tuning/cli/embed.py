@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.completion import complete_datasets, complete_studies
 from contrasweep.tuning.cli.options import AsJson, DataRoot, Device, MapMethod, Results
 from contrasweep.tuning.cli.rendering import print_json, remark, say
@@ -88,6 +89,7 @@ def embed(
             }
         )
         return
-    say(f"Wrote {output}: {found.images:,} images, {found.width:,} features each ({found.preprocessing})")
+    size = f"{counted(found.images, 'image')}, {counted(found.width, 'feature')} each"
+    say(f"Wrote {output}: {size} ({found.preprocessing})")
     if map_ is not None:
         say(f"Wrote {map_} ({map_.stat().st_size / 1e3:,.0f} kB)")

@@ -39,7 +39,7 @@ def setup_in_words(
         [
             f"{_value(experiment.encoder.name, 'encoder.name', searched)} on {_inputs(facts)}",
             _views(experiment.views, facts, searched),
-            batches if trained is None else f"{batches} from {trained:,} images",
+            batches if trained is None else f"{batches} from {counted(trained, 'image')}",
             *([f"{held_out:,} held out for validation"] if share else []),
             counted(experiment.epochs, "epoch"),
             f"on {device}",

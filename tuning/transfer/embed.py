@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from contrasweep.names import counted
 from contrasweep.tuning.files import write_whole, written_whole
 from contrasweep.tuning.objectives.prepared import stored_size
 from contrasweep.tuning.reports.page import Section, render_page
@@ -124,7 +125,7 @@ def map_page(points: MapPoints, images: ImageSet, encoder: GivenEncoder, method:
     shown = images.subset(points.rows)
     drawn = feature_map(shown, points.pictures, {"Features": points.features}, method)
     some = f"{len(shown):,} of {len(images):,} images, drawn at random" if len(shown) < len(images) else ""
-    section = Section("Map", some or f"{len(images):,} images", maps=[drawn])
+    section = Section("Map", some or counted(len(images), "image"), maps=[drawn])
     written = f"Written by contrasweep {__version__}; SHA-256 of the encoder {encoder.file.digest}"
     return render_page(f"Features of {images.source}", f"Encoder: {encoder.place}", [section], [written])
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from contrasweep.data import torch_generator
+from contrasweep.names import counted
 from contrasweep.tuning.reports.maps import Colouring, FeatureMap, Panel, PictureSheet
 from contrasweep.tuning.transfer.images import ImageSet
 from contrasweep.tuning.transfer.projections import projected
@@ -93,7 +94,7 @@ def feature_map(
         placed = projected(own, method)
         pairs = [(across, up) for across, up in placed.points.tolist()]
         panels.append(Panel(title, pairs, placed.note))
-    title = f"Map of {len(images):,} images of {images.source}"
+    title = f"Map of {counted(len(images), 'image')} of {images.source}"
     return FeatureMap(title, images.names, panels, _colourings(images), _sheet(pictures))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from contrasweep.names import counted
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.export.source import Run, source_of_study
 from contrasweep.tuning.reports.page import Section
@@ -87,7 +88,7 @@ def _said(encoder: GivenEncoder, run: Run, images: ImageSet, shown: int) -> str:
     some = (
         f"{shown:,} of {len(images):,} images, drawn at random"
         if shown < len(images)
-        else f"{shown:,} images"
+        else counted(shown, "image")
     )
     kind = "final run of trial" if run.final else "search's own run of trial"
     control = encoder.experiment.encoder.control
