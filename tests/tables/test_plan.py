@@ -361,7 +361,7 @@ def test_the_cost_is_that_of_all_runs_or_unknown() -> None:
         ("cclk-t3", {"rows": ["fair-cclq"]}, "Did you mean 'fair-cclk'"),
         ("cclk-t3", {"seeds": 0}, "seeds must be at least 1"),
         ("cacr-t8", {"tune": True}, "no searched form"),
-        ("fairkl-t8", {"scale": "quick"}, "no quick form"),
+        ("cacr-t7", {"scale": "quick"}, "no quick form"),
         ("cacr-t9", {"scale": "released"}, "no released form"),
         ("cclk-t3", {"scale": "released", "tune": True}, "leave one of them out"),
     ],
