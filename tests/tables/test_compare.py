@@ -33,6 +33,10 @@ def test_without_the_number_of_printed_runs_the_interval_is_ours_alone() -> None
 
 
 def test_a_single_run_has_a_difference_and_no_interval() -> None:
+    # Equal scores do not say how far those of other seeds would be away, if the print does not either.
+    found = difference(Summary(85.0, 0.0, 5), 80.0, 1.0, None)
+    assert (found.mean, found.low, found.high, found.method, found.apart) == (5.0, None, None, "", False)
+    assert difference(Summary(85.0, 0.0, 5), 80.0, 1.0, 5).method == "Welch"
     found = difference(Summary(85.0, None, 1), 80.0, 1.0, 5)
     assert (found.mean, found.low, found.method) == (5.0, None, "")
 
