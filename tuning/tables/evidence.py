@@ -104,9 +104,10 @@ def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple
 
 
 def finding_of(statement: Statement, seeds: int) -> Finding:
-    """Return what the runs say about a statement without a correction for the number of its comparisons.
+    """Return whether a statement is equal or supported, without a correction for its number of comparisons.
 
-    An `All` is equal where each part is supported or equal, an `Either` where each part is equal.
+    An `All` is equal where each part is supported or equal, an `Either` where each part is equal. What is
+    neither equal nor supported is `undecided` here, contradicted or not.
     """
     if isinstance(statement, Comparison):
         return _judged(statement, seeds).finding
@@ -115,8 +116,6 @@ def finding_of(statement: Statement, seeds: int) -> Finding:
         return "equal"
     if found == {"supports"} or (isinstance(statement, Either) and "supports" in found):
         return "supports"
-    if found == {"contradicts"} or (isinstance(statement, All) and "contradicts" in found):
-        return "contradicts"
     return "undecided"
 
 
