@@ -170,6 +170,9 @@ FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
 }
 """The formats by name."""
 
+FORMAT_OF: Mapping[str, str] = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
+"""The names of the formats by the ending of a file."""
+
 
 def _shown(results: TableResults) -> dict[str, list[Compared]]:
     """Return the cells by column; a quick form, which is not compared with print, shows only what ran."""
