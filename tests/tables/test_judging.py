@@ -66,6 +66,7 @@ TABLE: Cells = {
         ('row["still"].acc.std < 1', "holds"),
         ('row["none"].acc > row["naught"].acc', "equal"),
         ('similar(row["none"].acc, row["none"].acc)', "holds"),
+        ('similar(-1 * row["a"].acc, -1 * row["a"].acc + 1)', "holds"),
         # The first of equal rows is the best.
         ('argmax(rows["fact", "twin"].acc) == "fact"', "holds"),
         ('argmax(rows["fact", "twin"].acc) == "twin"', "contradicted"),
@@ -114,6 +115,11 @@ def test_a_negative_number_is_told_as_it_is_written() -> None:
     assert one.text == "a.acc - b.acc > -1"
 
 
+def test_a_difference_keeps_its_brackets() -> None:
+    (one,) = verdict('row["a"].acc - (row["b"].acc - row["fact"].acc) > 0', TABLE).comparisons
+    assert one.text == "a.acc - (b.acc - fact.acc) > 0"
+
+
 def test_a_deviation_is_that_of_the_sample_with_the_interval_of_the_jackknife() -> None:
     (one,) = verdict('row["a"].acc.std > 1', TABLE).comparisons
     own = np.array(HIGH, dtype=float)
@@ -156,10 +162,13 @@ def test_a_claim_is_not_read_in_a_column_that_repeats_one_of_two() -> None:
 
 def test_a_curve_below_zero_may_be_flat_and_its_ends_need_all_places() -> None:
     places = {
-        name: tuple(Place((f"k{x}", name), float(x)) for x in (1, 2, 3)) for name in ("whole", "gap", "level")
+        name: tuple(Place((f"k{x}", name), float(x)) for x in (1, 2, 3))
+        for name in ("whole", "gap", "level", "late", "early")
     }
     cells: Cells = {(f"k{x}", "whole"): [-100 - x, -101 - x, -99 - x, -100, -100] for x in (1, 2, 3)}
     cells = {**cells, ("k1", "gap"): LOW, ("k2", "gap"): HIGH}
+    cells = {**cells, ("k1", "late"): LOW, ("k2", "late"): LOW, ("k3", "late"): HIGH}
+    cells = {**cells, ("k1", "early"): LOW, ("k2", "early"): HIGH, ("k3", "early"): HIGH}
     cells = {**cells, **{(f"k{x}", "level"): 5.0 for x in (1, 2, 3)}}
 
     def status(check: str) -> str:
@@ -168,6 +177,8 @@ def test_a_curve_below_zero_may_be_flat_and_its_ends_need_all_places() -> None:
     assert status('flat("whole")') == "holds"
     assert status('at("gap", 2) > at("gap", 1)') == "holds"
     assert status('increasing("level")') == "contradicted", "it must end above its start"
+    assert status('increasing("late")') == "holds", "it may stay level for a while"
+    assert status('rises_then_falls("early")') == "equal", "it must end below its top"
     assert status('at("gap", "largest") > at("gap", "smallest")') == "not run"
 
 
