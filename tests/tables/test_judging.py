@@ -12,8 +12,9 @@ from contrasweep.tuning.tables.checks import parse_check
 from contrasweep.tuning.tables.evaluate import Numbers, evaluate
 from contrasweep.tuning.tables.evidence import ERROR, against_and_for, leave_one_out
 from contrasweep.tuning.tables.functions import Curve
+from contrasweep.tuning.tables.plan import SCALES
 from contrasweep.tuning.tables.results import RunValue, TableResults
-from contrasweep.tuning.tables.runs import Place, Runs, by_cell
+from contrasweep.tuning.tables.runs import Place, Runs, by_cell, runs_of, smallest_difference
 from contrasweep.tuning.tables.verdict import Verdict, judge, judge_all
 
 HIGH, LOW = [90, 91, 92, 94, 95], [80, 82, 81, 83, 84]
@@ -138,6 +139,22 @@ def test_numbers_of_columns_with_different_margins_are_never_equal() -> None:
     # `==` has a bound of its own, the larger margin.
     (one, _) = judge(Claim(text="t", check='row["a"].acc == row["a"].f1', holds=None), table).comparisons
     assert one.text == "0.5 >= a.acc - a.f1"
+
+
+def test_what_counts_in_a_column_is_declared_or_follows_from_what_is_printed() -> None:
+    table = load_table("cclk-t3")
+    columns = dict(table.run.columns)
+    assert smallest_difference(table, "mse") == 2.0
+    columns["mse"] = columns["mse"].model_copy(update={"margin": None})
+    plain = table.model_copy(update={"run": table.run.model_copy(update={"columns": columns})})
+    # 48.8 is printed of the one, per cent of the other.
+    assert (smallest_difference(plain, "mse"), smallest_difference(plain, "acc")) == (0.05, 0.5)
+
+
+def test_only_a_quick_form_is_small() -> None:
+    table = load_table("cclk-t7")
+    forms = [TableResults(table, scale, False, 5) for scale in SCALES]
+    assert [runs_of(form).small for form in forms] == [False, True, False]
 
 
 def test_deviations_have_no_margin_and_are_never_equal() -> None:
