@@ -120,6 +120,7 @@ def test_saved_runs_of_other_settings_are_neither_shown_nor_judged(tmp_path: Pat
     assert joined(elsewhere, not_replaced(elsewhere, saved)).values, "its data are on another machine"
     tuned = replace(planned, tuned=True)
     assert not_replaced(tuned, saved) is saved
+    assert (replaced_rows(planned, saved), replaced_rows(tuned, saved)) == (["InfoNCE"], [])
     assert counting(tuned, saved) is None, "a search runs again where the store does not hold it"
 
 
