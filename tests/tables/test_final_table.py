@@ -44,9 +44,12 @@ def test_a_table_in_latex(runs: FinalRuns, tmp_path: Path) -> None:
         "supcon, trial 3 of of\\_supcon",
         "untrained",
     ]
-    loss = FinalRuns("lost", [_row("mine", seed, -0.2) for seed in SEEDS], failed=0)
+    loss = FinalRuns("lost", [_row("top-1", seed, -0.2) for seed in SEEDS], failed=0)
     write_final_table(loss, tmp_path / "table.tex")
-    assert "untrained & $-$0.199" in (tmp_path / "table.tex").read_text(encoding="utf-8")
+    lost = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    assert "untrained & $-$0.199" in lost
+    assert "top-1, trial 3 & " in lost
+    assert lost.count("\\medskip") == 1
     assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 2
 
 
