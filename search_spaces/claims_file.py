@@ -4,21 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from contrasweep.names import did_you_mean, nearest
 from contrasweep.search_spaces.parameters import SpaceError
 from contrasweep.search_spaces.tables import Claim, Strict
 from contrasweep.search_spaces.yaml_text import read_yaml
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Margin = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Margin = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class StatedClaim(Strict):
     """A claim: its text, the check that decides it, and the columns that `[:]` stands for (None: all)."""
 
-    text: Annotated[str, Field(min_length=1)]
+    text: Text
     check: str
     columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
 
@@ -58,6 +59,7 @@ EXAMPLE = """claims: [{text: "New beats old.", check: 'row["new"].accuracy > row
 
 _ALLOWED = {
     "string_type": "text",
+    "string_too_short": "text of one letter or more",
     "tuple_type": "a list",
     "float_type": "a number",
     "float_parsing": "a number",
@@ -94,7 +96,7 @@ def load_claims(path: Path) -> ClaimsFile:
 def _explained(items: Sequence[Any]) -> list[str]:
     """Return what is wrong, a phrase each; what only follows from another fault is left out."""
     meant = {(*item["loc"][:-1], _meant(item)) for item in items if item["type"] == "extra_forbidden"}
-    inside = {item["loc"][:1] for item in items if len(item["loc"]) > 1}
+    inside = {item["loc"][:depth] for item in items for depth in range(1, len(item["loc"]))}
     told = [
         _explain(item)
         for item in items

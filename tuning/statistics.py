@@ -113,10 +113,11 @@ def student_interval(
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
     """Return half the width of an interval by Student's t, in standard errors."""
-    # Imported late, here and below: it takes half a second, and Ray's workers need means alone.
-    from scipy import stats
+    # Imported late, here and below: it takes up to a second, and Ray's workers need means alone. What
+    # scipy.stats puts around this function takes far longer than the number.
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def welch_interval(first: Summary, second: Summary) -> tuple[float, float]:

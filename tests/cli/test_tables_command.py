@@ -107,6 +107,8 @@ def test_what_is_stored_is_shown_without_a_run(run: Run, tmp_path: Path) -> None
         written = run(*arguments, "--format", name, "-o", f"out/{name}")
         assert f"Wrote out/{name}" in written.output
         assert (tmp_path / "out" / name).read_text()
+    assert run(*arguments, "-o", "row.tex").exit_code == 0
+    assert (tmp_path / "row.tex").read_text() == (tmp_path / "out" / "latex").read_text()
     found = json.loads(run(*arguments, "--json").stdout)
     assert [claim["verdict"] for claim in found["claims"]][:2] == ["undecided", "not re-testable"]
     assert run(*arguments, "--save", "kept").exit_code == 0

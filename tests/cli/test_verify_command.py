@@ -197,6 +197,29 @@ def test_a_division_by_nothing_names_its_claim(verify: Verify) -> None:
         # What is true of any runs would seem to be confirmed by them.
         ([TRUE | {"check": 'argmax(rows["ours"].acc) == "ours"'}], ["claim 1: the check compares nothing"]),
         ([TRUE | {"check": "1 < 2"}], ["compares nothing: it is true whatever the runs are"]),
+        # And what is true of none would seem to be contradicted, or to need more runs.
+        ([TRUE | {"check": 'row["ours"].acc > 1 and 2 < 1'}], ["claim 1: the check is false whatever the"]),
+        ([TRUE | {"check": 'row["ours"].acc > max(rows[:].acc)'}], ["leave it out: rows_except"]),
+        (
+            [TRUE | {"check": 'approx(row["ours"].acc, 90, 1 - 2)'}],
+            ["given the tolerance 1 - 2; allowed:"],
+        ),
+        (
+            [TRUE | {"check": 'max(rows_except["ours", "theirs"].acc) > 1'}],
+            ["claim 1: rows_except leaves out every row: ours, theirs"],
+        ),
+        (
+            [TRUE | {"check": 'row["ours"][:] > 1', "columns": ["acc", "acc"]}],
+            ["claim 1: columns: 'acc' is given 2 times; allowed: once"],
+        ),
+        ([TRUE | {"text": " "}], ["claim 1: text: given ' '; allowed: text of one letter or more"]),
+        (
+            "rows: [a, no, a]\nclaims: [{text: a, check: 1 < 2}]",
+            ["rows: 'a' is given 2 times; allowed:"],
+        ),
+        ("columns: [a, a]\nclaims: [{text: a, check: 1 < 2}]", ["columns: 'a' is given 2 times"]),
+        ("margins: {acc: true}\nclaims: [{text: a, check: 1 < 2}]", ["given True; allowed: a number"]),
+        ("margins: {acc: '1'}\nclaims: [{text: a, check: 1 < 2}]", ["given '1'; allowed: a number"]),
         (
             [TRUE | {"check": 'argmax(rows_except["ours"].acc) == "ours"'}],
             ["claim 1: row 'ours' is not in the group that it is said to be the best of: theirs"],
@@ -215,6 +238,16 @@ def test_a_division_by_nothing_names_its_claim(verify: Verify) -> None:
             "claims: [{text: a, check: 1 < 2}]",
             ["curve 'c'", "2 points lie at x = 1"],
         ),
+        (
+            "curves: {c: [{row: ours, column: acc, x: 1}, {row: theirs, column: acc, x: all}]}\n"
+            "claims: [{text: a, check: 1 < 2}]",
+            ["curve 'c': x is a word at some points and a number at others; allowed: the same at all"],
+        ),
+        (
+            "curves: {c: [{row: ours, column: acc, x: 1}, {row: theirs, column: acc, x: 1, y: 2}]}\n"
+            "claims: [{text: a, check: 1 < 2}]",
+            ["curve 'c': y is given at some points and left out at others"],
+        ),
     ],
 )
 def test_wrong_claims_are_refused(
@@ -232,15 +265,22 @@ def test_wrong_claims_are_refused(
         ('linear_in_x("c")', "linear_in_x needs 3 places: a line passes through the 2 of c"),
         ('quadratic_in_x("c")', "quadratic_in_x needs 4 places: a parabola passes through the 2 of c"),
         ('rises_then_falls("c")', "rises_then_falls needs 3 places: no place of c is between its ends"),
+        ('std("one") < 1', "std needs 2 places: the 1 of one has no deviation"),
         ('argmax_xy("c") == (1, 2)', "argmax_xy takes a map over two axes; c is a curve over one"),
+        ('increasing("map")', "increasing takes a curve over one axis; map is a map over two"),
+        ('max_at(1, ["map"]) > 1', "max_at takes a curve over one axis; map is a map over two"),
+        ('argmax_x("map") > 1', "argmax_x takes a curve over one axis; map is a map over two"),
         ('argmax_x("words") > 1', "words is a curve over few, many; a function of x takes one over numbers"),
         ('crossing_x("low", "c") > 1', "crossing_x interpolates over log x: low has x = 0; allowed: above 0"),
     ],
 )
 def test_what_a_curve_cannot_decide_is_refused(verify: Verify, check: str, said: str) -> None:
-    places = {"c": [1, 2], "words": ["few", "many"], "low": [0, 2]}
+    places = {"c": [1, 2], "words": ["few", "many"], "low": [0, 2], "one": [1], "map": [1, 2]}
     curves = {
-        name: [{"row": row, "column": "acc", "x": x} for row, x in zip(HEIGHTS, xs, strict=True)]
+        name: [
+            {"row": row, "column": "acc", "x": x} | ({"y": x} if name == "map" else {})
+            for row, x in zip(HEIGHTS, xs, strict=False)
+        ]
         for name, xs in places.items()
         if name == "c" or name in check
     }
@@ -253,6 +293,7 @@ def test_what_a_curve_cannot_decide_is_refused(verify: Verify, check: str, said:
     ("runs", "parts"),
     [
         (HEADER, ["runs.csv holds no runs"]),
+        (RUNS.replace(",", ";"), ["runs.csv: its columns are separated by semicolons; allowed: commas"]),
         ("", ["runs.csv cannot be read", "Empty CSV file"]),
         (RUNS.replace("value", "Values", 1), ["has no column 'value'", "Did you mean 'Values'?"]),
         (RUNS.replace("seed,value", "seed,seed,value").replace("acc,", "acc,1,"), ["2 columns 'seed'"]),
@@ -315,12 +356,12 @@ def test_the_example_of_the_document_prints_what_the_document_shows(verify: Veri
     assert (result.output.strip(), result.exit_code) == (printed.strip(), 1)
 
 
-def test_the_command_needs_neither_torch_nor_ray(verify: Verify) -> None:
+def test_the_command_loads_no_large_library(verify: Verify) -> None:
     assert verify([TRUE]).exit_code == 0
     program = (
         "import sys; from contrasweep.tuning.cli import app\n"
         "app(['verify', 'claims.yaml', 'runs.csv'], standalone_mode=False)\n"
-        "print('loaded:', sorted({'torch', 'ray', 'pandas'} & sys.modules.keys()))"
+        "print('loaded:', sorted({'torch', 'ray', 'pandas', 'scipy.stats'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "holds" in done.stdout

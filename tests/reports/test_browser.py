@@ -220,11 +220,14 @@ def test_paper_gets_figures_and_folded_tables(browse: Browse, tmp_path: Path) ->
 
 
 def test_a_filter_shows_the_rows_with_the_chosen_value(browse: Browse) -> None:
-    table = Table("t", ["name", "n"], [["one", 1], ["two", 2], ["two", 3]], filters=("name",))
+    rows = [["one", 1], ["two", 2], ["two", 3], ["", 4]]
+    table = Table("t", ["name", "n"], rows, filters=("name",))
     page = render_page("t", "s", [Section("one", "", (), [table])], [])
-    choose = """<script>const choice = document.querySelector("select");
-        choice.value = "two"; choice.dispatchEvent(new Event("change", { bubbles: true }));</script></body>"""
-    seen = browse(page.replace("</body>", choose))
-    assert seen.console == []
-    assert seen.dom.count('<tr hidden=""') == 1
-    assert ">2 of 3</output>" in seen.dom
+    for place, shown in ((2, 2), (3, 1)):
+        choose = f"""<script>const choice = document.querySelector("select");
+            choice.selectedIndex = {place};
+            choice.dispatchEvent(new Event("change", {{ bubbles: true }}));</script></body>"""
+        seen = browse(page.replace("</body>", choose))
+        assert seen.console == []
+        assert seen.dom.count('<tr hidden=""') == 4 - shown
+        assert f">{shown} of 4</output>" in seen.dom

@@ -130,6 +130,8 @@ def test_a_table_with_filters_is_open_and_has_a_choice_of_each_value() -> None:
     html = page(Section("one", "", (), [Table("many", ["name", "n"], rows, filters=("name",))]))
     assert "<details>" not in html
     assert html.count("<option>") == 3
+    blank = page(Section("one", "", (), [Table("many", ["name"], [["a"], [""]], filters=("name",))]))
+    assert '<option value="">(blank)</option>' in blank
     assert f"<output>{len(rows)} of {len(rows)}</output>" in html
     assert html.count("row.hidden") == 1
     assert "row.hidden" not in page(Section("one", "", (), [Table("many", ["name", "n"], rows)]))

@@ -8,7 +8,7 @@ from scipy import stats
 from contrasweep.search_spaces.tables import Scale, available_tables, load_table
 from contrasweep.tuning.results.final_runs import UNTRAINED
 from contrasweep.tuning.statistics import Summary
-from contrasweep.tuning.tables.compare import compare, difference
+from contrasweep.tuning.tables.compare import compare, difference, not_beaten
 from contrasweep.tuning.tables.results import CellInfo, RunValue, TableResults
 
 
@@ -33,6 +33,10 @@ def test_without_the_number_of_printed_runs_the_interval_is_ours_alone() -> None
 
 
 def test_a_single_run_has_a_difference_and_no_interval() -> None:
+    # Equal scores do not say how far those of other seeds would be away, if the print does not either.
+    found = difference(Summary(85.0, 0.0, 5), 80.0, 1.0, None)
+    assert (found.mean, found.low, found.high, found.method, found.apart) == (5.0, None, None, "", False)
+    assert difference(Summary(85.0, 0.0, 5), 80.0, 1.0, 5).method == "Welch"
     found = difference(Summary(85.0, None, 1), 80.0, 1.0, 5)
     assert (found.mean, found.low, found.method) == (5.0, None, "")
 
@@ -117,6 +121,18 @@ def test_no_two_rows_of_a_table_have_one_name_and_none_has_an_empty_one(name: st
     names = list(load_table(name).row_names.values())
     assert len(set(names)) == len(names)
     assert all(names)
+
+
+def test_a_column_that_is_not_run_any_more_is_a_cell_and_beats_nothing() -> None:
+    values = tuple(RunValue("infonce", "gone", seed, 80.0, untrained=80.0) for seed in (1, 2, 3))
+    results = TableResults(load_table("cclk-t3"), "paper", False, 3, values)
+    assert [cell.column for cell in compare(results) if cell.ours] == ["gone", "gone"]
+    assert not_beaten(results) == ""
+
+
+@pytest.mark.parametrize(("name", "cited"), [("herocon-t1", False), ("fairkl-t3", True)])
+def test_only_what_a_paper_quotes_is_marked_as_cited(name: str, cited: bool) -> None:
+    assert any(cell.cited for cell in compare(TableResults(load_table(name), "paper", False, 5))) == cited
 
 
 def test_facts_of_the_data_are_cells_too() -> None:

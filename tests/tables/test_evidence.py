@@ -119,6 +119,9 @@ def test_the_jackknife_of_a_difference_is_the_paired_test() -> None:
         ([0.1, -0.1, 0.05, 0.0, -0.05], 0.5, "equal"),
         ([0.1, -0.1, 0.05, 0.0, -0.05], 0.01, "undecided"),
         ([2.0, -2.0, 1.0, -1.0, 0.0], 0.5, "undecided"),
+        # The interval reaches over one side of the margin alone.
+        ([-1.2, 0.1, -0.6, 0.2, -0.4], 0.5, "undecided"),
+        ([1.2, -0.1, 0.6, -0.2, 0.4], 0.5, "undecided"),
         ([0.0] * 5, 0.5, "equal"),
         ([0.3] * 5, 0.5, "supports"),
     ],

@@ -8,6 +8,7 @@ import pytest
 from contrasweep.tuning.results.final_runs import FinalRuns
 from contrasweep.tuning.tables.final_table import write_final_table
 from contrasweep.tuning.tables.own_table import read_own_table
+from contrasweep.tuning.tables.tex import tex, tex_row
 
 SEEDS = range(1, 6)
 
@@ -43,10 +44,21 @@ def test_a_table_in_latex(runs: FinalRuns, tmp_path: Path) -> None:
         "supcon, trial 3 of of\\_supcon",
         "untrained",
     ]
-    loss = FinalRuns("lost", [_row("mine", seed, -0.2) for seed in SEEDS], failed=0)
+    loss = FinalRuns("lost", [_row("top-1", seed, -0.2) for seed in SEEDS], failed=0)
     write_final_table(loss, tmp_path / "table.tex")
-    assert "untrained & $-$0.199" in (tmp_path / "table.tex").read_text(encoding="utf-8")
+    lost = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    assert "untrained & $-$0.199" in lost
+    assert "top-1, trial 3 & " in lost
+    assert lost.count("\\medskip") == 1
     assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 2
+
+
+def test_what_latex_would_misread_is_written_in_its_own_way() -> None:
+    assert tex_row(["[7] a_b~", "τ = ½ → ∞"]) == (
+        "{}[7] a\\_b\\textasciitilde{} & $\\tau$ = ½ $\\to$ $\\infty$ \\\\"
+    )
+    assert tex_row(["*SimCLR", "1 [0, 2]*"]) == "{}*SimCLR & 1 [0, 2]* \\\\"
+    assert tex("\\^") == "\\textbackslash{}\\textasciicircum{}"
 
 
 def test_a_table_in_markdown(runs: FinalRuns, tmp_path: Path) -> None:

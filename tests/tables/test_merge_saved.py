@@ -17,7 +17,7 @@ from contrasweep.tuning.tables.merge_saved import (
     saved_seeds,
 )
 from contrasweep.tuning.tables.plan import plan_table
-from contrasweep.tuning.tables.results import RunValue, TableResults, save_results
+from contrasweep.tuning.tables.results import RowSearch, RunValue, TableResults, save_results
 from tests.tables.stored import score, store_runs
 
 PLAN = plan_table(load_table("cclk-t3"), scale="quick", seeds=3)
@@ -69,10 +69,17 @@ def test_a_cell_that_only_one_has_stays_and_gaps_say_what_is_missing(tmp_path: P
 def test_runs_of_other_settings_are_replaced(tmp_path: Path) -> None:
     one, other = made(tmp_path / "one", range(1, 3)), made(tmp_path / "other", range(3, 4))
     key = ("infonce", "acc")
-    changed = replace(one.cells[key], settings={**one.cells[key].settings, "epochs": 7})
-    found = joined(other, replace(one, cells={**one.cells, key: changed}))
-    assert {v.seed for v in found.values if (v.row, v.column) == key} == {3}
-    assert {v.seed for v in found.values if v.row == "fair-cclk"} == {1, 2, 3}
+    cell = replace(one.cells[key], settings={**one.cells[key].settings, "data_fingerprint": "these"})
+    other = replace(other, cells={**other.cells, key: cell})
+    longer = replace(cell, settings={**cell.settings, "epochs": 7})
+    # Of runs of an earlier version the images are not known.
+    older = replace(cell, settings={**cell.settings, "data_fingerprint": ""})
+    images = replace(cell, settings={**cell.settings, "data_fingerprint": "those"})
+    searched = replace(cell, search=RowSearch("table-other", 12, 1.0))
+    for changed, seeds in ((longer, {3}), (images, {3}), (searched, {3}), (older, {1, 2, 3})):
+        found = joined(other, replace(one, cells={**one.cells, key: changed}))
+        assert {v.seed for v in found.values if (v.row, v.column) == key} == seeds
+        assert {v.seed for v in found.values if v.row == "fair-cclk"} == {1, 2, 3}
 
 
 def test_a_setting_that_is_younger_than_the_file_has_its_default_there(tmp_path: Path) -> None:
@@ -120,6 +127,7 @@ def test_saved_runs_of_other_settings_are_neither_shown_nor_judged(tmp_path: Pat
     assert joined(elsewhere, not_replaced(elsewhere, saved)).values, "its data are on another machine"
     tuned = replace(planned, tuned=True)
     assert not_replaced(tuned, saved) is saved
+    assert (replaced_rows(planned, saved), replaced_rows(tuned, saved)) == (["InfoNCE"], [])
     assert counting(tuned, saved) is None, "a search runs again where the store does not hold it"
 
 

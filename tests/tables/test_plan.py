@@ -376,3 +376,16 @@ def test_a_preset_that_a_row_names_is_taken_whole() -> None:
     ours = next(one.experiment for one in cell if (one.row, one.column) == ("cacr-k4", "cifar10"))
     assert ours is not None
     assert ours.with_values({"epochs": 200}) == resolve("cacr", "cifar10", use_preset=True)
+
+
+def test_a_form_has_its_own_seeds_and_a_cell_its_own_definitions() -> None:
+    table = load_table("herocon-t2")
+    quick = plan_table(table, scale="quick")
+    assert (quick.seeds, plan_table(table).seeds) == (3, 5)
+    of_row, of_cell = (
+        one.defines["between_labels"]
+        for one in (table.run.rows["supcon"], table.run.rows["supcon"].columns["nmnist_f1"])
+    )
+    assert of_row != of_cell
+    (cell,) = [one for one in quick.cells if (one.row, one.column) == ("supcon", "nmnist_f1")]
+    assert cell.settings["between_labels"] == of_cell

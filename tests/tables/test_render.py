@@ -14,6 +14,7 @@ import pytest
 
 from contrasweep.search_spaces.tables import Claim, Scale, load_table
 from contrasweep.tuning.errors import InputError
+from contrasweep.tuning.statistics import Summary
 from contrasweep.tuning.tables.collect import StoredRuns, collect
 from contrasweep.tuning.tables.document import main, write_document
 from contrasweep.tuning.tables.figure import draw_table, has_figure
@@ -21,7 +22,7 @@ from contrasweep.tuning.tables.plan import plan_table
 from contrasweep.tuning.tables.render import CSV_COLUMNS, comma_separated, content, latex, markdown
 from contrasweep.tuning.tables.results import CellInfo, RowSearch, RunValue, TableResults, save_results
 from contrasweep.tuning.tables.runs import runs_of
-from contrasweep.tuning.tables.text import selection, signed
+from contrasweep.tuning.tables.text import ours_text, selection, signed
 from contrasweep.tuning.tables.verdict import judge, judge_all
 from contrasweep.tuning.tables.verdict_text import verdict_line
 from tests.tables.stored import score, store_runs
@@ -199,6 +200,7 @@ def test_an_empty_table_renders() -> None:
 )
 def test_signs(value: float, text: str) -> None:
     assert signed(value, 1) == text
+    assert ours_text(Summary(value, 0.5, 3), 1) == f"{text.removeprefix('+')} ± 0.5 (3)"
 
 
 def swept(name: str, column: str) -> TableResults:

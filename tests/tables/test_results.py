@@ -140,6 +140,11 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"x\.parquet holds no results"):
         read_results(tmp_path / "x.parquet")
+    # Under another name, a quick form would be shown as the paper's settings.
+    found = TableResults(load_table("cclk-t3"), "quick", False, 5)
+    renamed = save_results(found, tmp_path).rename(tmp_path / "cclk-t8.parquet")
+    with pytest.raises(InputError, match=r"cclk-t8\.parquet holds cclk-t3, .*; rename it cclk-t3"):
+        read_results(renamed)
 
 
 def test_saved_scores_of_other_settings_say_what_has_changed_since(tmp_path: Path) -> None:

@@ -119,9 +119,13 @@ def test_every_claim_counts_once_on_the_scoreboard() -> None:
 
 def test_printed_values_are_counted_in_our_interval_and_in_the_untrained_encoders() -> None:
     # The paper prints 84.1 and 86.4 in accuracy, 48.8 and 64.7 in colour error.
-    judged = [stored({"infonce": 84.1, "fair-cclk": 70.0}, untrained=86.4)]
+    alike = stored({"infonce": 84.1, "fair-cclk": 70.0}, untrained=86.4)
+    spread = [replace(run, untrained=86.4 + SPREAD[(run.seed or 1) - 1]) for run in alike.results.values]
+    judged = [replace(alike, results=replace(alike.results, values=tuple(spread)))]
     covered = scoreboard(standings(judged), judged)[-1].covered
     assert (covered.ours, covered.untrained, covered.compared) == (1, 1, 4)
+    # Scores that are equal on all seeds have no interval.
+    assert scoreboard(standings([alike]), [alike])[-1].covered.untrained == 0
 
 
 def test_the_untrained_encoder_is_compared_with_print_as_ours_are() -> None:

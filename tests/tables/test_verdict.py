@@ -1,6 +1,7 @@
 """Verdicts on claims, from seeds that are paired."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -34,8 +35,6 @@ def claim(check: str | None, **more: object) -> Claim:
 
 
 HIGHER = claim('row["fair-cclk"].acc > row["infonce"].acc')
-
-
 SEEDS = range(1, 6)
 HIGH, LOW = [90, 91, 92, 94, 95], [80, 82, 81, 83, 84]
 
@@ -115,6 +114,12 @@ def test_what_did_not_leave_its_untrained_encoder_is_inert() -> None:
     cells = {("fair-cclk", "acc"): [80.2, 80.1, 80.2, 80.1, 80.2], ("infonce", "acc"): [80.0] * 5}
     assert judge(HIGHER, results(cells)).status == "holds"
     assert judge(HIGHER, results(cells, untrained=80.0)).status == "inert"
+    lower = claim('row["infonce"].acc > row["fair-cclk"].acc')
+    assert judge(lower, results(cells, untrained=80.0)).against == ()
+    # A row whose control lacks a seed may have moved.
+    alike = results(cells, untrained=80.0)
+    alike = replace(alike, values=(replace(alike.values[0], untrained=None), *alike.values[1:]))
+    assert judge(HIGHER, alike).status == "holds"
     # One row that has moved is enough, in either direction.
     cells["infonce", "acc"] = [70.0, 71, 72, 70, 71]
     assert judge(HIGHER, results(cells, untrained=80.0)).status == "holds"
@@ -157,7 +162,11 @@ def test_fewer_than_five_seeds_decide_nothing() -> None:
     found = results({("fair-cclk", "acc"): HIGH[:4], ("infonce", "acc"): LOW})
     verdict = judge(HIGHER, found)
     assert (verdict.status, verdict.seeds, verdict.false, verdict.chance) == ("undecided", 4, None, None)
-    assert "5 are needed" in verdict.note
+    assert verdict.note == "too few seeds in common: 5 are needed; only 4 of fair-cclk.acc"
+    best = judge(claim('argmax(rows[:].acc) == "fair-cclk"'), found)
+    assert best.note == f"{verdict.note}; without fair-infonce in acc"
+    short = results({("fair-cclk", "acc"): HIGH[:4], ("infonce", "acc"): LOW[:4]})
+    assert judge(HIGHER, short).note == "too few seeds in common: 5 are needed"
 
 
 def test_only_seeds_that_all_cells_have_are_used() -> None:

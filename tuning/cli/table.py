@@ -82,7 +82,10 @@ def table(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would run and what cannot, and stop.")
     ] = False,
-    format_: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="markdown, latex or csv; default: by the ending of -o, else markdown."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the table to this file.")
     ] = None,
@@ -122,7 +125,7 @@ def table(
     check_cluster(address, autoscale, one_node)
     if trials is not None and not tune:
         raise InputError("--trials goes with --tune")
-    if json and format_ != "markdown":
+    if json and format_ not in (None, "markdown"):
         raise InputError(f"--json and --format {format_}: give one of them")
     written = {"-o": output, "--figure": figure}
     if dry_run and any(written.values()):
@@ -131,9 +134,11 @@ def table(
     remark("Loading torch ...")
     from contrasweep.tuning.tables.compare import not_beaten
     from contrasweep.tuning.tables.plan import plan_table
-    from contrasweep.tuning.tables.render import FORMATS
+    from contrasweep.tuning.tables.render import FORMAT_OF, FORMATS
     from contrasweep.tuning.tables.table_state import TableState
 
+    if format_ is None:
+        format_ = FORMAT_OF.get("" if output is None else output.suffix, "markdown")
     if format_ not in FORMATS:
         raise unknown_name("format", format_, FORMATS)
     plan = plan_table(

@@ -8,7 +8,7 @@ from typing import Literal
 from contrasweep.search_spaces.tables import Cell
 from contrasweep.tuning.results.best import beats, not_beaten_in_words
 from contrasweep.tuning.results.final_runs import UNTRAINED, same_network
-from contrasweep.tuning.statistics import Summary, mean_interval, summarise, welch_interval
+from contrasweep.tuning.statistics import Summary, difference_interval, summarise, welch_interval
 from contrasweep.tuning.tables.results import TableResults
 
 Method = Literal["Welch", "ours alone", ""]
@@ -19,7 +19,8 @@ class Difference:
     """Ours minus the printed mean, in printed units, with the ends of its 95 % interval.
 
     `method` is `Welch` where the deviation and the number of the printed runs are known, `ours alone` where
-    the printed mean is taken as exact, and empty where a single run gives no interval.
+    the printed mean is taken as exact, and empty where a single run, or runs without any spread, give no
+    interval.
     """
 
     mean: float
@@ -96,14 +97,14 @@ def difference(
 ) -> Difference:
     """Return ours minus the printed mean; the interval is Welch's where the paper states enough for it."""
     gap = ours.mean - published
-    interval = mean_interval(ours)
+    printed = Summary(published, published_std, published_runs or 1)
+    if ours.std is not None and printed.std is not None and printed.n > 1:
+        low, high = welch_interval(ours, printed)
+        return Difference(gap, low, high, "Welch")
+    interval = difference_interval(Summary(gap, ours.std, ours.n))
     if interval is None:
         return Difference(gap, None, None, "")
-    if published_std is not None and published_runs is not None and published_runs > 1:
-        low, high = welch_interval(ours, Summary(published, published_std, published_runs))
-        return Difference(gap, low, high, "Welch")
-    low, high = interval
-    return Difference(gap, low - published, high - published, "ours alone")
+    return Difference(gap, *interval, "ours alone")
 
 
 def _cell(results: TableResults, row: str, column: str) -> Compared | None:

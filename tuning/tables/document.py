@@ -46,8 +46,8 @@ same results folder; the section then names them. With `--save FOLDER`, the scor
 file too, and the same command on another machine runs only what this file lacks (all of a searched form).
 `contrasweep tables` lists all tables: what each needs, and what it costs on one core where an epoch was
 timed. `contrasweep table ID --dry-run` shows every cell. `--workers`, `--gpus-per-worker`, `--device` and
-`--address` say [where it runs](where-to-run.md). `--format latex` gives a booktabs table with its gaps and
-claims, `--format csv` one line for each cell and each claim, `--json` all of it.
+`--address` say [where it runs](where-to-run.md). `-o FILE.tex` gives a booktabs table with its gaps and
+claims, `-o FILE.csv` one line for each cell and each claim, `--json` all of it.
 """
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.statistics import Floats
 from contrasweep.tuning.tables.checks import STAR, Call, Cells, Constant, CurveCall, Node, has_star, walk
 from contrasweep.tuning.tables.functions import (
     CURVE_FUNCTIONS,
     ENDS,
     FUNCTIONS,
+    OF_MAPS,
     OPERATORS,
     Curve,
     NotMeasured,
@@ -80,7 +82,8 @@ def evaluate(
 
     Raises:
         NotMeasured: a cell, a group, a curve, or a place on it, was not measured.
-        InputError: the check divides by a constant 0, or a function cannot read its curve.
+        InputError: the check divides by a constant 0, has a tolerance below 0, or a function that cannot
+            read its curve.
     """
     exact = all(values.dtype == object for n in tables.values() for values in n.means.values())
     # A number as it is written: 0.1 is a tenth, not the float next to it.
@@ -122,9 +125,9 @@ class _Reading:
             case Call(name="==", parts=(Call(name="argmax" | "argmin") as call, Constant(value=str(key)))):
                 return self._best(call, key)
             case Call(name="==", parts=(CurveCall(name="argmax_xy") as call, Constant(value=(x, y)))):
-                return top_at(self._curve(call.curves[0][0], None), x, y)
+                return top_at(self._curve(call, call.curves[0][0]), x, y)
             case Call() if (top := _top_in(node)) is not None:
-                curve = self._curve(top.curves[0][0], None)
+                curve = self._curve(top, top.curves[0][0])
                 return by_top(curve, lambda x: self.value(_replaced(node, top, Constant(x))))
             case Call():
                 return self._call(node)
@@ -178,20 +181,25 @@ class _Reading:
         named = call.curves or [tuple(self.tables[self.own].curves)]
         if not all(named):
             raise NotMeasured("any curve")
-        sides = [[self._curve(name, call.place) for name in side] for side in named]
+        sides = [[self._curve(call, name) for name in side] for side in named]
         function = CURVE_FUNCTIONS[call.name]
         assert function.compute is not None, "argmax_xy is read with its =="
         kinds = [kind for kind in function.takes if kind != "place"]
         pairs = zip(kinds, sides, strict=True)
         return function.compute(*(side[0] if kind == "curve" else side for kind, side in pairs))
 
-    def _curve(self, name: str, place: float | str | None) -> Curve:
-        """Return a curve, cut to `place`; a gap could change its shape or its ends, but no other place."""
-        curve = self.tables[self.own].curves.get(name)
+    def _curve(self, call: CurveCall, name: str) -> Curve:
+        """Return a curve, cut to the place that a function reads of it.
+
+        A gap could change the shape of a curve or its ends, but no other place.
+        """
+        curve, place = self.tables[self.own].curves.get(name), call.place
         if curve is None or not curve.xs:
             raise NotMeasured(f"curve {name}")
         if curve.missing and (place is None or place in ENDS):
             raise NotMeasured(f"curve {name} at {', '.join(' in '.join(key) for key in curve.missing)}")
+        if curve.ys is not None and call.name not in OF_MAPS:
+            raise InputError(f"{call.name} takes a curve over one axis; {name} is a map over two")
         found = curve if place is None else curve.at(place)
         self.read.update({(self.own, key): None for key in found.keys})
         return found

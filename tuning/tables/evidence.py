@@ -11,7 +11,7 @@ arrangements of the runs lie one after the other: shapes are (R, n + 1) for R ar
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -93,7 +93,7 @@ def contradicting(statement: Statement, seeds: int) -> list[str]:
 
 def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple[float, str]]:
     if isinstance(statement, Comparison):
-        p = float(_one_sided(statement, seeds)[1][0])
+        p = float(_one_sided(_unshuffled(statement, seeds), seeds)[1][0])
         return [(p, statement.text)] if p <= error else []
     if isinstance(statement, All):
         parts = [_contradicting(part, seeds, error / len(statement.parts)) for part in statement.parts]
@@ -104,9 +104,10 @@ def _contradicting(statement: Statement, seeds: int, error: float) -> list[tuple
 
 
 def finding_of(statement: Statement, seeds: int) -> Finding:
-    """Return what the runs say about a statement without a correction for the number of its comparisons.
+    """Return whether a statement is equal or supported, without a correction for its number of comparisons.
 
-    An `All` is equal where each part is supported or equal, an `Either` where each part is equal.
+    An `All` is equal where each part is supported or equal, an `Either` where each part is equal. What is
+    neither equal nor supported is `undecided` here, contradicted or not.
     """
     if isinstance(statement, Comparison):
         return _judged(statement, seeds).finding
@@ -115,8 +116,6 @@ def finding_of(statement: Statement, seeds: int) -> Finding:
         return "equal"
     if found == {"supports"} or (isinstance(statement, Either) and "supports" in found):
         return "supports"
-    if found == {"contradicts"} or (isinstance(statement, All) and "contradicts" in found):
-        return "contradicts"
     return "undecided"
 
 
@@ -141,12 +140,12 @@ def _any(ps: Floats) -> Floats:
 
 
 def _one_sided(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
-    from scipy import stats
+    from scipy.special import stdtr
 
     estimate, error = _estimate(comparison, seeds)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = estimate / error
-    false, true = stats.t.sf(t, seeds - 1), stats.t.cdf(t, seeds - 1)
+    false, true = stdtr(seeds - 1, -t), stdtr(seeds - 1, t)
     still = error == 0
     # Scores move in steps, so that the margins of all seeds can be equal. Then only their signs are evidence
     # (sign test). A margin of exactly 0 is evidence for >= alone. Facts of the data are beyond doubt.
@@ -178,7 +177,13 @@ def _estimate(comparison: Comparison, seeds: int) -> tuple[Floats, Floats]:
     return pseudo.mean(axis=1), error
 
 
+def _unshuffled(comparison: Comparison, seeds: int) -> Comparison:
+    """Return a comparison on the first arrangement of the runs alone."""
+    return replace(comparison, margin=np.atleast_1d(comparison.margin)[: seeds + 1])
+
+
 def _judged(comparison: Comparison, seeds: int) -> JudgedComparison:
+    comparison = _unshuffled(comparison, seeds)
     estimates, errors = _estimate(comparison, seeds)
     estimate = float(estimates[0])
     # Both one-sided tests at `ERROR` read this interval.

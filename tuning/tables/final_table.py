@@ -22,7 +22,7 @@ from contrasweep.tuning.results.final_runs import (
     single_scores,
     summary_rows,
 )
-from contrasweep.tuning.tables.tex import tex
+from contrasweep.tuning.tables.tex import tex, tex_row
 from contrasweep.tuning.tables.verdict_text import pipes
 
 _Block = tuple[str, Sequence[Mapping[str, str]], str]
@@ -80,8 +80,7 @@ def _latex(runs: FinalRuns) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     # A hyphen is no minus sign in LaTeX.
-    signed = (re.sub(r"(?<!\w)-(?=\d)", "\u2212", cell) for cell in cells)
-    return " & ".join(map(tex, signed)) + " \\\\"
+    return tex_row([re.sub(r"(?<!\w)-(?=\d)", "\u2212", cell) for cell in cells])
 
 
 def _comma_separated(runs: FinalRuns) -> str:

@@ -20,6 +20,7 @@ from contrasweep.tuning.tables.standings import (
     Standing,
     columns_of,
 )
+from contrasweep.tuning.tables.text import plain
 from contrasweep.tuning.tables.verdict_text import BOUND, bound_is_ours, p_text
 
 
@@ -174,7 +175,7 @@ def _columns_beside(judged: JudgedForm) -> list[str]:
 
 
 def _span(values: Sequence[float], digits: int) -> str:
-    ends = dict.fromkeys(f"{end:.{digits}f}" for end in (min(values), max(values)))
+    ends = dict.fromkeys(plain(end, digits) for end in (min(values), max(values)))
     return " to ".join(ends)
 
 

@@ -28,6 +28,7 @@ from contrasweep.tuning.tables.statements import (
     constant,
     either,
     every,
+    number_text,
     reduced,
 )
 
@@ -41,6 +42,9 @@ STRAIGHT = 0.95
 """The best line explains at least this share of the variance of a linear curve; the bound is ours."""
 
 ENDS = ("smallest", "largest")
+
+OF_MAPS = ("argmax_xy", "flat", "highest", "lowest", "mean", "std")
+"""The functions of curves that also read a map over two axes; the others go along a single x."""
 
 Kind = Literal["truth", "number", "group", "key", "point"]
 """What an expression gives; a group is the cells of several rows, a key names a row."""
@@ -90,10 +94,12 @@ class Curve:
     @property
     def places(self) -> list[Quantity]:
         """The height at each place as a number."""
-        ys = self.ys or ("",) * len(self.xs)
-        names = [f"{self.name} at {x}{f', {y}' if y != '' else ''}" for x, y in zip(self.xs, ys, strict=True)]
+        names = [place_text(x) for x in self.xs]
+        if self.ys is not None:
+            names = [f"({x}, {place_text(y)})" for x, y in zip(names, self.ys, strict=True)]
         return [
-            Quantity(name, self.heights[:, index], margin=self.margin) for index, name in enumerate(names)
+            Quantity(f"{self.name} at {name}", self.heights[:, index], margin=self.margin)
+            for index, name in enumerate(names)
         ]
 
     def at(self, place: float | str) -> "Curve":
@@ -103,13 +109,31 @@ class Curve:
             NotMeasured: the curve has no such place.
         """
         if place not in self.xs and place not in ENDS:
-            raise NotMeasured(f"place {place} of a curve over {', '.join(map(str, self.xs))}")
+            known = ", ".join(map(place_text, self.xs))
+            raise NotMeasured(f"place {place_text(place)} of a curve over {known}")
         ends = {"smallest": 0, "largest": len(self.xs) - 1}
         index = ends[place] if isinstance(place, str) and place in ends else self.xs.index(place)
         found = slice(index, index + 1)
         return replace(
             self, xs=self.xs[found], heights=self.heights[:, found], ys=None, keys=self.keys[found]
         )
+
+
+def place_text(place: float | str) -> str:
+    """Return an x, or a y, as a reader writes it."""
+    return place if isinstance(place, str) else number_text(place)
+
+
+def _approx(left: Number, right: Number, tolerance: Number) -> Statement:
+    """State that two numbers differ by at most `tolerance`.
+
+    Raises:
+        InputError: the tolerance is a constant below 0, within which no numbers are.
+    """
+    bound = reduced(tolerance)
+    if bound.constant and bound.values < 0:
+        raise InputError(f"approx: given the tolerance {bound.text}; allowed: at least 0")
+    return alike(left, right, tolerance)
 
 
 def _similar(left: Number, right: Number) -> Statement:
@@ -183,7 +207,7 @@ def top_at(curve: Curve, x: float, y: float) -> Statement:
 
     Raises:
         NotMeasured: the map has no such place.
-        InputError: the curve is no map.
+        InputError: the curve is no map, or is one over words.
     """
     if curve.ys is None:
         raise InputError(f"argmax_xy takes a map over two axes; {curve.name} is a curve over one")
@@ -251,6 +275,12 @@ def _height(curve: Curve) -> Number:
     return curve.places[0]
 
 
+def _std(curve: Curve) -> Number:
+    if len(curve.xs) < 2:
+        raise InputError(f"std needs 2 places: the {len(curve.xs)} of {curve.name} has no deviation")
+    return _over_places("std", np.std)(curve)
+
+
 def _over_places(name: str, compute: Callable[..., Any]) -> Callable[[Curve], Number]:
     return lambda curve: Quantity(f"{name}({curve.name})", compute(curve.heights, axis=1))
 
@@ -275,7 +305,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "min": Function("number", ("values", MORE), lambda *numbers: Extremum(False, numbers)),
     "argmax": Function("key", ("group",), None),
     "argmin": Function("key", ("group",), None),
-    "approx": Function("truth", ("number", *_TWO), alike),
+    "approx": Function("truth", ("number", *_TWO), _approx),
     "similar": Function("truth", _TWO, _similar),
     "order_asc": Function("truth", ("values", MORE), partial(_ordered, "<")),
     "order_desc": Function("truth", ("values", MORE), partial(_ordered, ">")),
@@ -301,7 +331,7 @@ CURVE_FUNCTIONS: Mapping[str, Function] = {
     "highest": Function("number", ("curve",), lambda curve: Extremum(True, tuple(curve.places))),
     "lowest": Function("number", ("curve",), lambda curve: Extremum(False, tuple(curve.places))),
     "mean": Function("number", ("curve",), _over_places("mean", np.mean)),
-    "std": Function("number", ("curve",), _over_places("std", np.std)),
+    "std": Function("number", ("curve",), _std),
 }
 """Functions of curves; `curves` are one name or a list of names, an argument with `?` may be left out.
 

@@ -6,6 +6,7 @@ docs/claims.md defines both files.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from pathlib import Path
 
 from contrasweep.names import few
@@ -24,7 +25,7 @@ from contrasweep.tuning.tables.checks import (
     parse_check,
     walk,
 )
-from contrasweep.tuning.tables.functions import ENDS
+from contrasweep.tuning.tables.functions import ENDS, place_text
 from contrasweep.tuning.tables.results import RunValue
 from contrasweep.tuning.tables.runs import Place, Runs, by_cell
 from contrasweep.tuning.tables.runs_file import ENDINGS, OWN, read_runs
@@ -107,17 +108,33 @@ def _own_runs(values: tuple[RunValue, ...], stated: ClaimsFile) -> Runs:
 
 
 def _check_names(path: Path, stated: ClaimsFile, own: Runs) -> None:
-    """Refuse margins and curves of rows and columns that there are not."""
+    """Refuse names that are given twice, margins and curves of strangers, and points that make no curve."""
+    for key, names in (("rows", stated.rows), ("columns", stated.columns)):
+        with told_to_user(f"{path}: {key}: "):
+            _refuse_repeated(names)
     with told_to_user(f"{path}: margins: "):
         _refuse_strangers("column", stated.margins, own.columns)
     for name, points in stated.curves.items():
         with told_to_user(f"{path}: curve {name!r}: "):
             _refuse_strangers("row", (point.row for point in points), own.rows)
             _refuse_strangers("column", (point.column for point in points), own.columns)
-            _refuse_shared_places(points)
+            _check_points(points)
 
 
-def _refuse_shared_places(points: Sequence[Point]) -> None:
+def _refuse_repeated(names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"{name!r} is given {count} times; allowed: once")
+
+
+def _check_points(points: Sequence[Point]) -> None:
+    """Refuse points that share a place, or do not lie on the same axes."""
+    for axis, kinds in (
+        ("x is a word at some points and a number at others", {isinstance(one.x, str) for one in points}),
+        ("y is given at some points and left out at others", {one.y is None for one in points}),
+    ):
+        if len(kinds) > 1:
+            raise InputError(f"{axis}; allowed: the same at all")
     for place, count in Counter((point.x, point.y) for point in points).items():
         if count > 1:
             x, y = place
@@ -129,6 +146,8 @@ def _check_claim(claim: Claim, own: Runs, others: Mapping[str, Runs]) -> None:
     """Refuse a check that does not parse or names rows, columns, curves or tables that there are not."""
     assert claim.check is not None, "a claims file has a check for each claim"
     _refuse_strangers("column", claim.columns or (), own.columns)
+    with told_to_user("columns: "):
+        _refuse_repeated(claim.columns or ())
     tree = parse_check(claim.check, example=_example(claim.check, own))
     if claim.columns is not None and not has_star(tree):
         raise InputError(
@@ -155,7 +174,7 @@ def _check_place(call: CurveCall, own: Runs) -> None:
     for name in [name for curves in call.curves for name in curves] or own.curves:
         places = dict.fromkeys(place.x for place in own.curves[name])
         if call.place not in places:
-            given, *known = (x if isinstance(x, str) else f"{x:g}" for x in (call.place, *places))
+            given, *known = map(place_text, (call.place, *places))
             raise InputError(
                 f"{call.name}: curve {name!r} has no place {given}; its places are {', '.join(known)}"
             )
@@ -170,7 +189,8 @@ def _example(check: str, own: Runs) -> str:
         return sorted(names, key=lambda name: (name not in check, check.find(name)))
 
     rows, columns = named_first(own.rows), named_first(own.columns)
-    column = f".{columns[0]}" if columns[0].isidentifier() else f'["{columns[0]}"]'
+    plain = columns[0].isidentifier() and not iskeyword(columns[0])
+    column = f".{columns[0]}" if plain else f'["{columns[0]}"]'
     sides = [f'row["{row}"]{column}' for row in rows[:2]]
     return " > ".join(sides if len(sides) == 2 else [*sides, "0"])
 
@@ -178,6 +198,8 @@ def _example(check: str, own: Runs) -> str:
 def _check_cells(cells: Cells, own: Runs, others: Mapping[str, Runs]) -> None:
     runs = _table_of(cells, own, others)
     _refuse_strangers("row", [*(cells.rows or ()), *cells.but], runs.rows)
+    if not cells.rows_among(runs.rows):
+        raise InputError(f"rows_except leaves out every row: {few(runs.rows)}")
     if cells.column != STAR:
         _refuse_strangers("column", [cells.column], runs.columns)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from contrasweep.tuning.tables.compare import Compared, compare
 from contrasweep.tuning.tables.results import TableResults
-from contrasweep.tuning.tables.tex import tex
+from contrasweep.tuning.tables.tex import tex, tex_row
 from contrasweep.tuning.tables.text import (
     deviations,
     difference_text,
@@ -94,11 +94,11 @@ def latex(results: TableResults, verdicts: Sequence[Verdict]) -> str:
         f"\\label{{tab:{results.name}}}",
         "\\begin{tabular}{lrrr}",
         "\\toprule",
-        " & ".join(HEADINGS[:4]) + " \\\\",
+        tex_row(HEADINGS[:4]),
     ]
     for column, cells in _shown(results).items():
         lines += ["\\midrule", f"\\multicolumn{{4}}{{l}}{{\\emph{{{tex(column)}}}}} \\\\"]
-        lines += [" & ".join(tex(text) for text in _line(cell)[:4]) + " \\\\" for cell in cells]
+        lines += [tex_row(_line(cell)[:4]) for cell in cells]
     lines += ["\\bottomrule", "\\end{tabular}"]
     below = [f"Not run, or not complete: {line}." for line in gaps(results)]
     for verdict in verdicts:
@@ -169,6 +169,9 @@ FORMATS: Mapping[str, Callable[[TableResults, Sequence[Verdict]], str]] = {
     "csv": comma_separated,
 }
 """The formats by name."""
+
+FORMAT_OF: Mapping[str, str] = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
+"""The names of the formats by the ending of a file."""
 
 
 def _shown(results: TableResults) -> dict[str, list[Compared]]:

@@ -223,7 +223,8 @@ def read_results(path: Path) -> TableResults:
     """Return the results in a file of `save_results`.
 
     Raises:
-        InputError: the file was not written by `save_results`.
+        InputError: the file was not written by `save_results`, or has another name since: the name says which
+            form of which table it holds.
     """
     try:
         table = pq.read_table(path)
@@ -235,7 +236,7 @@ def read_results(path: Path) -> TableResults:
         key, search = (cell.pop("row"), cell.pop("column")), cell.pop("search", None)
         settings = {**content["settings"], **cell.pop("settings")}
         cells[key] = CellInfo(**cell, settings=settings, search=RowSearch(**search) if search else None)
-    return TableResults(
+    found = TableResults(
         table=load_table(content["table"]),
         scale=content["scale"],
         tuned=content["tuned"],
@@ -245,3 +246,6 @@ def read_results(path: Path) -> TableResults:
         gaps={(gap["row"], gap["column"]): gap["why"] for gap in content["gaps"]},
         provenance=content["provenance"],
     )
+    if path.stem != found.name:
+        raise InputError(f"{path} holds {found.table.id}, {found.label}; rename it {found.name}.parquet")
+    return found

@@ -62,15 +62,16 @@ def runs_of(results: TableResults) -> Runs:
 def smallest_difference(table: Table, column: str) -> float:
     """Return the smallest difference that counts in a column, in printed units.
 
-    It is the one that the table declares, else half a point where the column is printed in per cent, and at
-    least half a unit of the last digit that the table prints.
+    It is the one that the table declares, else half a point where the column is printed in per cent, else
+    half a unit of the last digit that the column prints.
     """
     run = table.run.columns.get(column)
     if run is not None and run.margin is not None:
         return run.margin
-    digits = [cell.digits for row in table.rows for cell in row.cells if cell.digits is not None]
-    rounding = 0.5 * 10.0 ** -min(digits, default=15)
-    return max(rounding, POINTS) if run is not None and run.scale == 100 else rounding
+    if run is not None and run.scale == 100:
+        return POINTS
+    cells = (cell for row in table.rows for cell in row.cells if cell.column == column)
+    return 0.5 * 10.0 ** -min((cell.digits for cell in cells if cell.digits is not None), default=15)
 
 
 def _curves(

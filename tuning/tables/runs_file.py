@@ -87,6 +87,8 @@ def _parquet(path: Path) -> pa.Table:
 def _comma_separated(path: Path) -> pa.Table:
     with pa.csv.open_csv(path) as reader:
         names = reader.schema.names
+    if len(names) == 1 and ";" in names[0]:
+        raise InputError(f"{path}: its columns are separated by semicolons; allowed: commas")
     # Keys are text even where they look like numbers.
     text = {name: kind for name, kind in TYPES.items() if kind == pa.string()}
     options = pa.csv.ConvertOptions(column_types=text, include_columns=_needed(path, names))

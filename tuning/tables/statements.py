@@ -96,9 +96,14 @@ _COMPUTE: Mapping[str, Callable[[Any, Any], Any]] = {
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {">": operator.gt, ">=": operator.ge}
 
 
+def number_text(value: Any) -> str:
+    """Return a number of a check as a reader writes it: 1 for 1.0, and 1234567 in full."""
+    return f"{float(value):.10g}"
+
+
 def constant(value: Any) -> Quantity:
     """Return a number that stands in a check."""
-    return Quantity(f"{float(value):g}", value, constant=True)
+    return Quantity(number_text(value), value, constant=True)
 
 
 def arithmetic(sign: str, left: Number, right: Number) -> Number:
@@ -155,8 +160,8 @@ def compare_sides(sign: str, left: Number, right: Number) -> Statement:
         return every(*parts) if right.largest else either(*parts)
     if left.constant and right.constant:
         return ALWAYS if _COMPARE[sign](left.values, right.values) else NEVER
-    if sign == ">=" and _same(left, right):
-        return ALWAYS
+    if _same(left, right):
+        return ALWAYS if sign == ">=" else NEVER
     within = None
     if not left.constant and not right.constant:
         within = _margin_of_sum(left, right)

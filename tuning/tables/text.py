@@ -100,7 +100,7 @@ def ours_text(summary: Summary | None, digits: int) -> str:
     if summary is None:
         return ""
     spread = "" if summary.std is None else f" ± {summary.std:.{digits}f}"
-    return f"{summary.mean:.{digits}f}{spread} ({summary.n})"
+    return f"{plain(summary.mean, digits)}{spread} ({summary.n})"
 
 
 def difference_text(found: Difference | None, digits: int) -> str:
@@ -111,12 +111,16 @@ def difference_text(found: Difference | None, digits: int) -> str:
     return signed(found.mean, digits) + (f" [{', '.join(ends)}]" if ends else "")
 
 
+def plain(value: float, digits: int) -> str:
+    """Return a number with a minus sign if it is negative; a number that rounds to zero has no sign."""
+    text = f"{abs(value):.{digits}f}"
+    return MINUS + text if value < 0 and text.strip("0.") else text
+
+
 def signed(value: float, digits: int) -> str:
     """Return a number with its sign; a number that rounds to zero has no sign."""
-    text = f"{abs(value):.{digits}f}"
-    if not text.strip("0."):
-        return text
-    return ("+" if value > 0 else MINUS) + text
+    text = plain(value, digits)
+    return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
 def printed_text(cell: Compared) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from contrasweep.names import few
 from contrasweep.search_spaces.tables import Claim, Table, load_table
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.tables.checks import Node, columns_read, parse_check
@@ -29,7 +30,7 @@ from contrasweep.tuning.tables.functions import NotMeasured
 from contrasweep.tuning.tables.results import Key, TableResults
 from contrasweep.tuning.tables.runs import Runs, runs_of
 from contrasweep.tuning.tables.samples import Samples, numbers
-from contrasweep.tuning.tables.statements import ALWAYS, comparisons
+from contrasweep.tuning.tables.statements import ALWAYS, NEVER, comparisons
 
 VerdictStatus = Literal["holds", "contradicted", "equal", "undecided", "inert", "not re-testable", "not run"]
 
@@ -94,19 +95,25 @@ def _judge_tree(
     """Return the verdict on a claim by a check; `[:]` stands for `columns` (None: all).
 
     Raises:
-        InputError: the check is true without any comparison, so that runs would decide nothing.
+        InputError: the check is true, or false, of any runs, so that they would decide nothing.
     """
     known = {own.name: own, **(others or {})}
     try:
         first = evaluate(tree, {key: numbers(one) for key, one in known.items()}, own.name, columns)
         if first.statement == ALWAYS:
             raise InputError("the check compares nothing: it is true whatever the runs are")
+        if first.statement == NEVER:
+            raise InputError(
+                "the check is false whatever the runs are, as one is that compares a cell with itself; to "
+                "compare a row with all others, leave it out: rows_except"
+            )
         seeds = _common_seeds(known, first.read)
         if seeds is None:
             return _of_facts(claim, first)
         if len(seeds) < FEWEST_SEEDS:
             why = f"too few seeds in common: {FEWEST_SEEDS} are needed"
-            return Verdict(claim, "undecided", seeds=len(seeds), note=_joined(why, _left_out(first)))
+            note = _joined(why, _shortest(known, first.read), _left_out(first))
+            return Verdict(claim, "undecided", seeds=len(seeds), note=note)
         sampled = {key: numbers(one, Samples(seeds, key, first, claim.text)) for key, one in known.items()}
         outcome = evaluate(tree, sampled, own.name, columns)
     except NotMeasured as error:
@@ -217,6 +224,18 @@ def _common_seeds(known: Mapping[str, Runs], read: Sequence[tuple[str, Key]]) ->
         if seeds:
             found = seeds if found is None else found & seeds
     return None if found is None else sorted(found)
+
+
+def _shortest(known: Mapping[str, Runs], read: Sequence[tuple[str, Key]]) -> str:
+    """Return which cells have the fewest runs, where others have more; facts of the data need none."""
+    counts = {
+        f"{row}.{column}": len(known[table].values[row, column])
+        for table, (row, column) in read
+        if None not in known[table].values[row, column]
+    }
+    fewest = min(counts.values())
+    names = [name for name, count in counts.items() if count == fewest]
+    return f"only {fewest} of {few(names)}" if fewest < max(counts.values()) else ""
 
 
 def _any_moved(known: Mapping[str, Runs], outcome: CheckOutcome, seeds: Sequence[int]) -> bool:
