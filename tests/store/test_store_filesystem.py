@@ -60,10 +60,39 @@ def test_a_folder_without_permission_cannot_be_written(tmp_path):
     tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize(("uri", "words"), [("nonsense://bucket/x", "cannot be opened"), (" ", "is empty")])
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("nonsense://bucket/x", "cannot be opened"),
+        ("s3://[bucket", "cannot be opened: Invalid IPv6 URL"),
+        ("~nobody-of-this-name/results", "cannot be opened: Could not determine home directory"),
+        (" ", "is empty"),
+    ],
+)
 def test_an_unknown_uri_is_refused(uri, words):
     with pytest.raises(StoreError, match=words):
         open_location(uri)
+
+
+@pytest.mark.parametrize(("query", "seconds"), [("", 10), ("?retry_limit_seconds=70", 70)])
+def test_google_tries_a_request_for_seconds_and_not_for_its_usual_quarter_of_an_hour(query, seconds):
+    filesystem, root = filesystem_module._open_filesystem(f"gs://anonymous@bucket/results{query}")
+    assert (filesystem.type_name, root) == ("gcs", "bucket/results")
+    _, (options,) = filesystem.__reduce__()
+    assert options["retry_time_limit"].total_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://AKIA:hush@bucket/results",
+        "abfs://box@account.dfs.core.windows.net/results?tenant_id=a&client_id=b&client_secret=hush",
+    ],
+)
+def test_a_secret_in_the_address_is_refused_without_being_repeated(uri):
+    with pytest.raises(StoreError, match="AWS_SECRET_ACCESS_KEY or AZURE_CLIENT_SECRET") as found:
+        open_location(uri)
+    assert "hush" not in str(found.value)
 
 
 def test_looking_creates_nothing(tmp_path):
