@@ -172,11 +172,13 @@ def test_an_interrupted_copy_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Location, "write", write)
     assert run("study-1", "--from", "anna").exit_code != 0
     assert record_path("study-1") not in contents("results")
-    first = [path for path in written if path.startswith(("trials", "epochs"))]
+    other, *first = [path for path in written if path.startswith(("trials", "epochs"))]
     assert first
+    Path("results", other).write_text("another size")
     written[:] = ["full"]
     assert run("study-1", "--from", "anna").exit_code == 0
     assert not set(first) & set(written)
+    assert other in written
     assert "checkpoints/study-1/00000-0/file" in written
 
 
