@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -187,15 +188,15 @@ def test_running_needs_a_driver_that_is_heard(location, record, attempt):
 
 
 def test_studies_are_listed_oldest_first_with_counts(location, record, attempt):
-    save_study(
-        location, record.model_copy(update={"name": "a-later", "created": record.created.replace(year=2027)})
-    )
+    in_india = datetime(2027, 1, 1, 3, 0, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    save_study(location, record.model_copy(update={"name": "a-later", "created": in_india}))
     attempt(1, range(1), trial=0, end="completed")
     attempt(2, range(1), trial=0, end="failed")
     attempt(1, range(1), trial=1, end="completed")
     first, second = ResultsStore(location).studies()
     assert (first.name, first.counts) == ("digits-1", {"failed": 1, "completed": 1})
     assert (second.name, second.counts, second.state) == ("a-later", {}, "interrupted")
+    assert second.columns()["created"] == "2026-12-31 21:30"
 
 
 def test_damaged_and_foreign_files_are_skipped_and_named(location, record, store, attempt, caplog):

@@ -51,7 +51,7 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
         return
     shown = [{**row, "best": _in_words(row["best"])} for row in rows]
     rule = RULE.format(extreme="best", metric="value of its metric")
-    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule}.")
+    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule}. Times are in UTC.")
 
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
