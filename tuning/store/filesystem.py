@@ -164,7 +164,21 @@ class Location:
             FileExistsError: the file exists.
             WrongKind, OSError: as `write`.
         """
-        self._call("writing", relative, lambda path: _create_whole(self.filesystem, path, content))
+        failed = False
+
+        def once(path: str) -> None:
+            nonlocal failed
+            try:
+                _create_whole(self.filesystem, path, content)
+            except FileExistsError:
+                # It may be ours: of a try that had written it before it failed.
+                if not failed or _read(self.filesystem, path) != content:
+                    raise
+            except OSError:
+                failed = True
+                raise
+
+        self._call("writing", relative, once)
 
     def entries(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
         """Return the files and folders directly inside ``folder``, unordered; none if it does not exist.
