@@ -56,6 +56,15 @@ def test_a_driver_killed_on_this_machine_is_known_to_be_dead_at_once(monkeypatch
     assert not seems_alive(beat_of(os.getpid(), "this one"), 1000.0), "this process drives nothing"
 
 
+def test_a_process_of_another_user_of_this_machine_is_alive(monkeypatch):
+    def refuse(*_):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(heartbeat_module, "_machine", lambda: "this one")
+    monkeypatch.setattr(os, "kill", refuse)
+    assert seems_alive(beat_of(os.getppid(), "this one"), 1000.0)
+
+
 def test_the_state_follows_the_driver(location, record):
     with Heartbeat(location, "digits-1"):
         inside = read_heartbeat(location, "digits-1")
