@@ -261,8 +261,8 @@ def test_compact_is_said_and_done(run: Run, tmp_path: Path) -> None:
     assert done["removed"] > 2
     assert len(list((tmp_path / "results" / "trials").rglob("*.parquet"))) == 1
     assert run("compact", "written").stdout == (
-        "written: 0 files merged. The merged files hold 2 rows of trials and 4 of epochs; damaged files, left "
-        "as they are: 0.\n"
+        "written: 0 files merged. The merged files hold 2 rows of trials and 4 of epochs; "
+        "damaged files, left as they are: 0.\n"
     )
 
 

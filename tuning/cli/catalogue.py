@@ -275,6 +275,6 @@ def compact(
         print_json(content)
     else:
         tell(
-            f"{study}: {counted(done.removed, 'file')} merged. The merged files hold {done.trials} rows of trials "
-            f"and {done.epochs} of epochs; damaged files, left as they are: {len(done.damaged)}."
+            f"{study}: {counted(done.removed, 'file')} merged. The merged files hold {done.trials} rows "
+            f"of trials and {done.epochs} of epochs; damaged files, left as they are: {len(done.damaged)}."
         )

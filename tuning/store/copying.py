@@ -64,7 +64,8 @@ def copy_studies(source: Location, target: Location, studies: Sequence[str]) -> 
         except FileNotFoundError as error:
             raise _changed(study) from error
         # A merge has no heartbeat, and a listing beside it may miss the merged file and those that it deletes.
-        if read_heartbeat(source, study) != beats[study] or _paths(_files_of(source, study)) != _paths(files):
+        is_the_same = _paths(_files_of(source, study)) == _paths(files)
+        if not is_the_same or read_heartbeat(source, study) != beats[study]:
             raise _changed(study)
         if beats[study] is not None:
             target.write(heartbeat_path(study), source.read(heartbeat_path(study)))
