@@ -63,7 +63,7 @@ def copy_studies(source: Location, target: Location, studies: Sequence[str]) -> 
                     target.write(path, source.read(path))
         except FileNotFoundError as error:
             raise _changed(study) from error
-        # A merge has no heartbeat, and a listing beside it may miss the merged file and those that it deletes.
+        # A merge has no heartbeat; a listing beside it may miss the merged file and those that it deletes.
         is_the_same = _paths(_files_of(source, study)) == _paths(files)
         if not is_the_same or read_heartbeat(source, study) != beats[study]:
             raise _changed(study)
