@@ -84,8 +84,10 @@ def test_rows_without_a_study_would_be_mixed_with_those_of_the_copy(run: Run) ->
     stray.write_bytes(b"rows")
     refused = run("study-1", "--from", "anna")
     assert refused.exit_code == 2
-    assert "without a record, such as epochs/study=study-1/stray.parquet" in refused.output
+    assert "without a record, such as epochs/study=study-1/stray.parquet: delete that study" in refused.output
     assert contents("results") == {"epochs/study=study-1/stray.parquet": b"rows"}
+    assert CliRunner().invoke(app, ["delete", "study-1", "--yes"]).exit_code == 0
+    assert run("study-1", "--from", "anna").exit_code == 0
 
 
 def test_a_study_that_is_being_run_is_refused(run: Run) -> None:

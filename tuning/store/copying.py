@@ -105,7 +105,7 @@ def _refuse_other_rows(target: Location, study: str, others: Collection[str]) ->
     if rows:
         raise StoreError(
             f"{target.uri} has rows of a study {study!r} without a record, such as {min(rows)}: "
-            "move them away, then copy again."
+            "delete that study, or move them away, then copy again."
         )
 
 
