@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from contrasweep.tuning.errors import InputError
@@ -17,6 +18,7 @@ from contrasweep.tuning.results.failures import common_error, kinds_of_errors
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
 from contrasweep.tuning.results.trials import (
+    Curve,
     attempt_spans,
     epoch_means,
     experiment_of,
@@ -65,6 +67,14 @@ def test_an_epoch_begins_between_1970_and_its_end_however_long_a_row_says_it_too
     ((began, ended),) = attempt_spans(trials.slice(1), epochs).values()
     assert ended == CREATED
     assert began == (datetime(1970, 1, 1, tzinfo=UTC) if seconds > 0 else CREATED)
+
+
+@pytest.mark.parametrize(("epochs", "untrained"), [([0, 1], 0.25), ([1, 2], None), ([], None)])
+def test_the_untrained_score_of_a_curve_is_that_of_epoch_0(
+    epochs: list[int], untrained: float | None
+) -> None:
+    curve = Curve(0, np.array(epochs, dtype=float), np.array([0.25, 0.5][: len(epochs)]))
+    assert curve.untrained == untrained
 
 
 def _elsewhere(folder: Path) -> PlannedStudy:

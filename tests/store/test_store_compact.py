@@ -51,6 +51,21 @@ def test_rows_of_epochs_are_not_looked_at_one_by_one(location, study, monkeypatc
     assert all("status" in table.column_names for table in looked_at)
 
 
+@pytest.mark.parametrize("kind", ["trials", "epochs"])
+def test_a_changed_byte_of_a_merged_file_is_noticed(location, record, attempt, kind):
+    attempt(1, range(3), trial=0, end="completed")
+    compact(location, "digits-1")
+    (info,) = location.files(f"{kind}/study=digits-1")
+    path = location.within(info)
+    whole = location.read(path)
+    chunk = pq.ParquetFile(info.path).metadata.row_group(0).column(0)
+    end = chunk.dictionary_page_offset + chunk.total_compressed_size
+    for place in range(end - 4, end):
+        location.write(path, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        (damaged,) = read_parts(location, kind, record).damaged
+        assert "is not a whole Parquet file" in damaged.reason
+
+
 def test_again_changes_nothing(location, store, study):
     compact(location, "digits-1")
     before = files(location, "trials"), files(location, "epochs")

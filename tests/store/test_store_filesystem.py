@@ -100,15 +100,29 @@ def test_looking_creates_nothing(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_proving_that_it_is_writable_leaves_an_empty_folder(tmp_path):
+def test_proving_that_it_is_writable_leaves_an_empty_folder(tmp_path, monkeypatch):
+    write, sizes = Location.write, []
+    monkeypatch.setattr(Location, "write", lambda *given: (sizes.append(len(given[2])), write(*given)))
     open_location(f"file://{tmp_path}/results", writable=True)
     assert list((tmp_path / "results").iterdir()) == []
+    assert sizes == [filesystem_module.PROBE_BYTES], "a full disk takes an empty file"
 
 
 def test_a_location_travels_to_a_worker(location):
     there = pickle.loads(pickle.dumps(location))
     there.write("a/b.txt", b"hello")
     assert location.read("a/b.txt") == b"hello"
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(location, monkeypatch):
+    """A power cut may otherwise leave the name on an empty file."""
+    done = []
+    for name in ("fsync", "replace", "link"):
+        act = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, act=act, name=name: (done.append(name), act(*given)))
+    location.write("a.txt", b"1")
+    location.create("b.txt", b"1")
+    assert done == ["fsync", "replace", "fsync", "link"]
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_remains(location, monkeypatch):
