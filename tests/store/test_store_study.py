@@ -115,8 +115,9 @@ def test_a_damaged_record_is_named_and_the_others_are_listed(location, record, c
     store = ResultsStore(location)
     with pytest.raises(StoreError, match=r"studies/broken\.json is damaged"):
         store.study("broken")
-    assert [study.name for study in store.studies()] == ["digits-1"]
-    assert "broken.json" in caplog.text
+    for _ in range(2):
+        assert [study.name for study in store.studies()] == ["digits-1"]
+    assert caplog.text.count("Skipped the study broken") == 1
 
 
 def test_a_record_of_a_later_version_is_refused_by_that_name(location, record):
