@@ -147,12 +147,18 @@ def test_another_program_gets_a_line_a_row_with_tabs_and_no_break() -> None:
 
 
 def test_below_a_row_a_text_has_its_name_unless_it_speaks_for_itself() -> None:
-    notes = [Note("what it is", "digits", named=False), Note("licence", "CC BY 4.0")]
+    notes = [Note("what it is", "digits", named=False), Note("licence", "CC BY 4.0\nof two lines")]
     assert table_lines([Row({"dataset": "digits"}, {}, notes)], 40)[2:] == [
         "digits",
         "    digits",
         "    licence: CC BY 4.0",
+        "    of two lines",
     ]
+
+
+def test_a_setting_that_no_row_has_takes_no_room() -> None:
+    rows = [Row({"trial": number}, {"sigma2": None, "lam": 1.0}) for number in range(2)]
+    assert table_lines(rows, 40) == ["trial", "─────", "    0", "    1", "", "In all rows: lam 1"]
 
 
 def test_a_line_is_broken_at_points_before_words() -> None:

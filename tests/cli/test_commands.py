@@ -258,7 +258,12 @@ def test_compact_is_said_and_done(run: Run, tmp_path: Path) -> None:
     write_study(tmp_path / "results", [0.6, 0.7])
     done = json.loads(run("compact", "written", "--json").stdout)
     assert (done["trials"], done["epochs"]) == (2, 4)
+    assert done["removed"] > 2
     assert len(list((tmp_path / "results" / "trials").rglob("*.parquet"))) == 1
+    assert run("compact", "written").stdout == (
+        "written: 0 files merged. The merged files hold 2 rows of trials and 4 of epochs; "
+        "damaged files, left as they are: 0.\n"
+    )
 
 
 def test_a_dry_run_estimates_its_time_from_earlier_runs_of_its_kind(run: Run, tmp_path: Path) -> None:

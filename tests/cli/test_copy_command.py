@@ -9,7 +9,14 @@ from pyarrow import fs
 from typer.testing import CliRunner, Result
 
 from contrasweep.tuning.cli import app
-from contrasweep.tuning.store import Heartbeat, ResultsStore, StudyBusy, open_location, save_study
+from contrasweep.tuning.store import (
+    Heartbeat,
+    ResultsStore,
+    StudyBusy,
+    compact,
+    open_location,
+    save_study,
+)
 from contrasweep.tuning.store.copying import copy_studies
 from contrasweep.tuning.store.filesystem import Location
 from contrasweep.tuning.store.layout import heartbeat_path, record_path
@@ -77,8 +84,10 @@ def test_rows_without_a_study_would_be_mixed_with_those_of_the_copy(run: Run) ->
     stray.write_bytes(b"rows")
     refused = run("study-1", "--from", "anna")
     assert refused.exit_code == 2
-    assert "without a record, such as epochs/study=study-1/stray.parquet" in refused.output
+    assert "without a record, such as epochs/study=study-1/stray.parquet: delete that study" in refused.output
     assert contents("results") == {"epochs/study=study-1/stray.parquet": b"rows"}
+    assert CliRunner().invoke(app, ["delete", "study-1", "--yes"]).exit_code == 0
+    assert run("study-1", "--from", "anna").exit_code == 0
 
 
 def test_a_study_that_is_being_run_is_refused(run: Run) -> None:
@@ -131,14 +140,26 @@ def test_what_a_killed_writer_left_is_not_copied(run: Run) -> None:
     assert not [path for path in contents("results") if "/_" in path]
 
 
-def test_a_file_that_is_merged_meanwhile_is_no_fault(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(self: Location, relative: str) -> bytes:
-        raise FileNotFoundError(relative)
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_study_that_is_merged_meanwhile_does_not_appear(
+    run: Run, monkeypatch: pytest.MonkeyPatch, torn: bool
+) -> None:
+    """A listing beside the merge has the files that it deletes, or neither these nor the merged one."""
+    anna, listed, pending = open_location("anna"), Location.files, [True]
 
-    copies = copy_studies(open_location("anna"), open_location("results", writable=True), ["study-1"])
-    monkeypatch.setattr(Location, "read", gone)
+    def overtaken(self: Location, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
+        found = listed(self, folder, below=below)
+        if pending and self == anna and folder.startswith("trials/"):
+            pending.clear()
+            compact(anna, "study-1")
+            return [] if torn else found
+        return found
+
+    copies = copy_studies(anna, open_location("results", writable=True), ["study-1"])
+    monkeypatch.setattr(Location, "files", overtaken)
     with pytest.raises(StudyBusy, match="changed while it was copied"):
         next(copies)
+    assert record_path("study-1") not in contents("results")
 
 
 def test_an_interrupted_copy_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +174,13 @@ def test_an_interrupted_copy_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Location, "write", write)
     assert run("study-1", "--from", "anna").exit_code != 0
     assert record_path("study-1") not in contents("results")
-    first = [path for path in written if path.startswith(("trials", "epochs"))]
+    other, *first = [path for path in written if path.startswith(("trials", "epochs"))]
     assert first
+    Path("results", other).write_text("another size")
     written[:] = ["full"]
     assert run("study-1", "--from", "anna").exit_code == 0
     assert not set(first) & set(written)
+    assert other in written
     assert "checkpoints/study-1/00000-0/file" in written
 
 

@@ -1,5 +1,6 @@
 """The order of `contrasweep show --sort`, and what `contrasweep best` suggests, by either direction."""
 
+import math
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ def rows_of(**columns: list[list[Any]]) -> list[dict[str, Any]]:
     [
         ("alignment", [1, 2, 0]),  # smaller is better
         ("accuracy", [0, 1, 2]),
+        ("rankme", [1, 0, 2]),  # what is not finite is last
         ("epoch", [2, 1, 0]),  # by the seed that came least far
     ],
 )
@@ -37,6 +39,7 @@ def test_metrics_go_from_the_best_to_the_worst_and_all_else_upwards(by: str, ord
         **{
             "val.alignment": [[0.5, 0.6], [0.1, 0.2], [0.1, 0.4]],
             "val.accuracy": [[0.8, 0.8], [0.9, 0.6], [0.5, 0.6]],
+            "val.rankme": [[math.inf, 2.0], [1.0, 2.0], [math.nan, 9.0]],
         },
     )
     assert [row["trial"] for row in _first_trials(rows, by, None, 2)][::2] == order

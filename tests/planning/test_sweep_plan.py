@@ -127,6 +127,8 @@ def test_an_unknown_kernel_is_refused() -> None:
 def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetMissing, match="nowhere"):
         plan_sweep("infonce", "mnist", data_root=tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"caf\\xe9 cannot be recorded: its path is not UTF-8"):
+        plan_sweep("infonce", "colour-digits", data_root=tmp_path / "caf\udce9")
 
 
 @pytest.mark.parametrize("name", ["a/b", "-x", "x" * 200, "results=1"])

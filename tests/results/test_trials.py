@@ -1,8 +1,10 @@
 """What became of a trial over its seeds, and that a stored study is read on any machine."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from contrasweep.tuning.errors import InputError
@@ -15,11 +17,18 @@ from contrasweep.tuning.results.candidates import candidates_of
 from contrasweep.tuning.results.failures import common_error, kinds_of_errors
 from contrasweep.tuning.results.selection import best_trials
 from contrasweep.tuning.results.study import read_study
-from contrasweep.tuning.results.trials import epoch_means, experiment_of, trial_outcomes, untrained_mean
+from contrasweep.tuning.results.trials import (
+    Curve,
+    attempt_spans,
+    epoch_means,
+    experiment_of,
+    trial_outcomes,
+    untrained_mean,
+)
 from contrasweep.tuning.store import StudyRecord, save_study
 from contrasweep.tuning.trials.seeds import mean_report
 from contrasweep.tuning.trials.trial import TrialReport
-from tests.studies import STUDY, PlannedStudy, Run, small_plan
+from tests.studies import CREATED, STUDY, PlannedStudy, Run, WrittenStudy, make_record, small_plan
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,26 @@ def test_counts_in_words_begin_with_the_trials_that_have_ended() -> None:
     counts = {"running": 1, "failed": 2, "completed": 1234, "stopped": 0}
     assert counts_in_words(counts) == "1,234 completed, 2 failed, 1 running"
     assert counts_in_words({}) == ""
+
+
+@pytest.mark.parametrize("seconds", [-1e12, 1e12, -60.0])
+def test_an_epoch_begins_between_1970_and_its_end_however_long_a_row_says_it_took(
+    tmp_path: Path, seconds: float
+) -> None:
+    study = WrittenStudy(tmp_path, make_record())
+    study.write(Run(curve={0: {}}, status="running", epoch_seconds=seconds))
+    trials, epochs = study.store.trials("demo"), study.store.epochs("demo")
+    ((began, ended),) = attempt_spans(trials.slice(1), epochs).values()
+    assert ended == CREATED
+    assert began == (datetime(1970, 1, 1, tzinfo=UTC) if seconds > 0 else CREATED)
+
+
+@pytest.mark.parametrize(("epochs", "untrained"), [([0, 1], 0.25), ([1, 2], None), ([], None)])
+def test_the_untrained_score_of_a_curve_is_that_of_epoch_0(
+    epochs: list[int], untrained: float | None
+) -> None:
+    curve = Curve(0, np.array(epochs, dtype=float), np.array([0.25, 0.5][: len(epochs)]))
+    assert curve.untrained == untrained
 
 
 def _elsewhere(folder: Path) -> PlannedStudy:

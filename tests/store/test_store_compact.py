@@ -29,7 +29,7 @@ def test_the_rows_stay_and_the_files_go(location, store, study):
     before = contents(store)
     result = compact(location, "digits-1")
     assert contents(store) == before
-    assert (result.trials, result.epochs, result.damaged) == (3, 13, ())
+    assert (result.trials, result.epochs, result.removed, result.damaged) == (3, 13, 9, ())
     compacted, loose = files(location, "trials")
     assert compacted.startswith("compacted-")
     assert loose.startswith("trial-000003-seed-0-attempt-1-")
@@ -51,11 +51,36 @@ def test_rows_of_epochs_are_not_looked_at_one_by_one(location, study, monkeypatc
     assert all("status" in table.column_names for table in looked_at)
 
 
+@pytest.mark.parametrize("kind", ["trials", "epochs"])
+def test_a_changed_byte_of_a_merged_file_is_noticed(location, record, attempt, kind):
+    attempt(1, range(3), trial=0, end="completed")
+    compact(location, "digits-1")
+    (info,) = location.files(f"{kind}/study=digits-1")
+    path = location.within(info)
+    whole = location.read(path)
+    chunk = pq.ParquetFile(info.path).metadata.row_group(0).column(0)
+    end = chunk.dictionary_page_offset + chunk.total_compressed_size
+    for place in range(end - 4, end):
+        location.write(path, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        (damaged,) = read_parts(location, kind, record).damaged
+        assert "is not a whole Parquet file" in damaged.reason
+
+
 def test_again_changes_nothing(location, store, study):
     compact(location, "digits-1")
     before = files(location, "trials"), files(location, "epochs")
     assert compact(location, "digits-1").removed == 0
     assert (files(location, "trials"), files(location, "epochs")) == before
+
+
+def test_without_an_ended_trial_there_is_no_merged_file_of_trials(location, store, attempt):
+    attempt(1, range(2), end="interrupted")
+    attempt(2, range(2, 3), resumed=1)
+    before = contents(store)
+    assert compact(location, "digits-1").trials == 0
+    (name,) = files(location, "trials")
+    assert "attempt-2" in name
+    assert contents(store) == before
 
 
 def test_a_study_goes_on_after_it(location, record, store, study, attempt, info):
@@ -121,6 +146,7 @@ def test_each_trial_is_found_in_a_large_file(location, record, large, trial):
     rows, epochs = rows_of(location, record, trial, 0)
     assert [row["trial"] for row in rows] == [trial]
     assert [(row["trial"], row["epoch"]) for row in epochs] == [(trial, epoch) for epoch in range(3)]
+    assert rows_of(location, record, trial, 1) == ([], []), "of another seed"
 
 
 def test_a_large_file_that_tells_nothing_of_its_groups_is_read_whole(location, record, large):

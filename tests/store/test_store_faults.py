@@ -160,6 +160,22 @@ def test_a_lost_right_to_write_is_told_at_once(faulty: Location, answer: OSError
     assert waited(faulty) == []
 
 
+@pytest.mark.parametrize("content", [b"ours", b"another's"])
+def test_a_new_file_that_was_written_before_the_answer_was_lost_is_ours(
+    faulty: Location, location: Location, content: bytes
+) -> None:
+    def loses_the_answer(source: str, target: str) -> None:
+        location.write("studies/new.json", content)
+        raise OSError(errno.EIO, "no answer")
+
+    faulty.filesystem.handler.move = loses_the_answer
+    faulty = replace(faulty, retry=Retry(wait=lambda _: None))
+    with nullcontext() if content == b"ours" else pytest.raises(FileExistsError):
+        faulty.create("studies/new.json", b"ours")
+    with pytest.raises(FileExistsError):
+        faulty.create("studies/new.json", b"ours")
+
+
 def test_an_answer_is_not_asked_for_again(faulty: Location) -> None:
     with pytest.raises(FileNotFoundError):
         faulty.read("studies/nothing.json")

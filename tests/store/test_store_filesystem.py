@@ -60,10 +60,39 @@ def test_a_folder_without_permission_cannot_be_written(tmp_path):
     tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize(("uri", "words"), [("nonsense://bucket/x", "cannot be opened"), (" ", "is empty")])
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("nonsense://bucket/x", "cannot be opened"),
+        ("s3://[bucket", "cannot be opened: Invalid IPv6 URL"),
+        ("~nobody-of-this-name/results", "cannot be opened: Could not determine home directory"),
+        (" ", "is empty"),
+    ],
+)
 def test_an_unknown_uri_is_refused(uri, words):
     with pytest.raises(StoreError, match=words):
         open_location(uri)
+
+
+@pytest.mark.parametrize(("query", "seconds"), [("", 10), ("?retry_limit_seconds=70", 70)])
+def test_google_tries_a_request_for_seconds_and_not_for_its_usual_quarter_of_an_hour(query, seconds):
+    filesystem, root = filesystem_module._open_filesystem(f"gs://anonymous@bucket/results{query}")
+    assert (filesystem.type_name, root) == ("gcs", "bucket/results")
+    _, (options,) = filesystem.__reduce__()
+    assert options["retry_time_limit"].total_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://AKIA:hush@bucket/results",
+        "abfs://box@account.dfs.core.windows.net/results?tenant_id=a&client_id=b&client_secret=hush",
+    ],
+)
+def test_a_secret_in_the_address_is_refused_without_being_repeated(uri):
+    with pytest.raises(StoreError, match="AWS_SECRET_ACCESS_KEY or AZURE_CLIENT_SECRET") as found:
+        open_location(uri)
+    assert "hush" not in str(found.value)
 
 
 def test_looking_creates_nothing(tmp_path):
@@ -71,15 +100,29 @@ def test_looking_creates_nothing(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_proving_that_it_is_writable_leaves_an_empty_folder(tmp_path):
+def test_proving_that_it_is_writable_leaves_an_empty_folder(tmp_path, monkeypatch):
+    write, sizes = Location.write, []
+    monkeypatch.setattr(Location, "write", lambda *given: (sizes.append(len(given[2])), write(*given)))
     open_location(f"file://{tmp_path}/results", writable=True)
     assert list((tmp_path / "results").iterdir()) == []
+    assert sizes == [filesystem_module.PROBE_BYTES], "a full disk takes an empty file"
 
 
 def test_a_location_travels_to_a_worker(location):
     there = pickle.loads(pickle.dumps(location))
     there.write("a/b.txt", b"hello")
     assert location.read("a/b.txt") == b"hello"
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(location, monkeypatch):
+    """A power cut may otherwise leave the name on an empty file."""
+    done = []
+    for name in ("fsync", "replace", "link"):
+        act = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, act=act, name=name: (done.append(name), act(*given)))
+    location.write("a.txt", b"1")
+    location.create("b.txt", b"1")
+    assert done == ["fsync", "replace", "fsync", "link"]
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_remains(location, monkeypatch):

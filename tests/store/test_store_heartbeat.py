@@ -16,6 +16,7 @@ from contrasweep.tuning.store.heartbeat import (
     HeartbeatRecord,
     living_driver,
     read_heartbeat,
+    record_interruptions,
     seems_alive,
 )
 from contrasweep.tuning.store.removal import delete_record, delete_study
@@ -56,12 +57,24 @@ def test_a_driver_killed_on_this_machine_is_known_to_be_dead_at_once(monkeypatch
     assert not seems_alive(beat_of(os.getpid(), "this one"), 1000.0), "this process drives nothing"
 
 
+def test_a_process_of_another_user_of_this_machine_is_alive(monkeypatch):
+    def refuse(*_):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(heartbeat_module, "_machine", lambda: "this one")
+    monkeypatch.setattr(os, "kill", refuse)
+    assert seems_alive(beat_of(os.getppid(), "this one"), 1000.0)
+
+
 def test_the_state_follows_the_driver(location, record):
     with Heartbeat(location, "digits-1"):
         inside = read_heartbeat(location, "digits-1")
         assert inside.state == "running"
         assert inside.pid == os.getpid()
-    assert read_heartbeat(location, "digits-1").state == "ended"
+        record_interruptions()
+        assert read_heartbeat(location, "digits-1").state == "interrupted"
+    record_interruptions()
+    assert read_heartbeat(location, "digits-1").state == "ended", "this process drives nothing any more"
     with pytest.raises(KeyboardInterrupt), Heartbeat(location, "digits-1"):
         raise KeyboardInterrupt
     assert read_heartbeat(location, "digits-1").state == "interrupted"
@@ -187,11 +200,20 @@ def test_a_driver_that_was_silent_too_long_learns_that_it_was_replaced(location,
     assert read_heartbeat(location, "digits-1").driver == second._driver
 
 
-def test_a_driver_that_was_silent_while_its_study_was_deleted_stops(location, record, caplog):
+def test_a_driver_that_was_silent_while_its_study_was_deleted_stops(location, record, caplog, monkeypatch):
+    def away(*_):
+        raise OSError("no route to host")
+
     with Heartbeat(location, record.name, interval=3600) as driver:
+        with monkeypatch.context() as patch:
+            patch.setattr(Location, "read", away)
+            assert driver.in_charge()
         delete_record(location, record.name)
         driver.beat()
         assert not driver.in_charge()
+        with monkeypatch.context() as patch:
+            patch.setattr(Location, "read", away)
+            assert not driver.in_charge()
     assert f"Study {record.name} was deleted." in caplog.text
     assert location.files("studies") == [], "it leaves nothing behind"
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -172,3 +173,23 @@ def test_a_file_of_which_nothing_may_be_known_is_not_left_out() -> None:
 
     with pytest.raises(PermissionError):
         local._info(cast("os.DirEntry[str]", Locked()))
+
+
+def test_what_is_deleted_after_it_was_listed_is_left_out(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process merges or deletes a study at this moment."""
+    for path in ("a/x", "gone/y", "z"):
+        location.write(path, b"")
+    tell = local._info
+
+    def deleted(entry: "os.DirEntry[str]") -> object:
+        if entry.name == "z":
+            os.unlink(entry.path)
+        info = tell(entry)
+        if entry.name == "gone":
+            shutil.rmtree(entry.path)
+        return info
+
+    monkeypatch.setattr(local, "_info", deleted)
+    assert [location.within(info) for info in location.files("", below=True)] == ["a/x"]

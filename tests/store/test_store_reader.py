@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -139,11 +140,18 @@ def test_a_zombie_loses_its_row_and_its_epochs(location, record, store, attempt,
     assert winners(store) == [(0, 1), (1, 1), (2, 1)]
 
 
-def test_epochs_of_a_second_writer_of_an_attempt_end_with_the_attempt(store, attempt):
+def test_epochs_of_a_second_writer_of_an_attempt_end_with_the_attempt(location, record, store, attempt, info):
     """Two writers can take one number, if a network share lists files late."""
     attempt(1, range(2), end="stopped")
-    attempt(1, range(4))
+    second = TrialWriter(
+        location, record, info(kernel="rbf"), 1, now=lambda: datetime(2090, 1, 1, tzinfo=UTC)
+    )
+    second.start()
+    for epoch in range(4):
+        second.add_epoch(epoch, {"val.accuracy": 0.5}, seconds=1.0, train_seconds=1.0)
+    second.flush()
     assert winners(store) == [(0, 1), (1, 1)]
+    assert store.epochs("digits-1")["metric.val.accuracy"].to_pylist() == [0.5, 0.5], "the later ones count"
 
 
 def test_an_attempt_whose_row_is_damaged_keeps_its_epochs(location, record, store, attempt):
@@ -187,15 +195,15 @@ def test_running_needs_a_driver_that_is_heard(location, record, attempt):
 
 
 def test_studies_are_listed_oldest_first_with_counts(location, record, attempt):
-    save_study(
-        location, record.model_copy(update={"name": "a-later", "created": record.created.replace(year=2027)})
-    )
+    in_india = datetime(2027, 1, 1, 3, 0, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    save_study(location, record.model_copy(update={"name": "a-later", "created": in_india}))
     attempt(1, range(1), trial=0, end="completed")
     attempt(2, range(1), trial=0, end="failed")
     attempt(1, range(1), trial=1, end="completed")
     first, second = ResultsStore(location).studies()
     assert (first.name, first.counts) == ("digits-1", {"failed": 1, "completed": 1})
     assert (second.name, second.counts, second.state) == ("a-later", {}, "interrupted")
+    assert second.columns()["created"] == "2026-12-31 21:30"
 
 
 def test_damaged_and_foreign_files_are_skipped_and_named(location, record, store, attempt, caplog):
@@ -238,7 +246,7 @@ def test_damaged_and_foreign_files_are_skipped_and_named(location, record, store
         ("seed", -(2**63), "has the seed -9223372036854775808"),
         ("host", b"\xff", "has broken cells: .*UTF8"),
         ("hp.kernel", "linear", r"has kernel = 'linear'; the space: choice \['rbf', 'cosine'\]"),
-        ("hp.sigma2", 0.5, r"has sigma2 = 0.5; the space: log \[1.0, 10000.0\]"),
+        ("hp.sigma2", 0.9999, r"has sigma2 = 0.9999; the space: log \[1.0, 10000.0\]"),
         ("hp.sigma2", math.nan, "has sigma2 = nan"),
         ("seconds", math.inf, "has the seconds inf"),
         ("train_seconds", math.nan, "has the train_seconds nan"),
@@ -266,6 +274,12 @@ def test_a_file_with_a_cell_that_no_writer_writes_is_skipped_and_named(
     assert damaged.path.endswith(path)
     assert re.match(reason, damaged.reason)
     assert "\n" not in damaged.reason
+
+
+def test_a_value_that_a_logarithm_has_rounded_beyond_its_range_is_no_damage(location, record, store, info):
+    value = math.nextafter(1e4, math.inf)
+    TrialWriter(location, record, info(sigma2=value)).start()
+    assert store.trials("digits-1")["hp.sigma2"].to_pylist() == [value]
 
 
 @pytest.mark.parametrize("column", ["trial", "seed", "attempt", "epoch", "time"])

@@ -126,9 +126,3 @@ def test_nobody_at_the_address_is_told_within_the_tries_of_one_request() -> None
     thread.start()
     thread.join(20)
     assert failed, "still trying after 20 s"
-
-
-def test_a_secret_in_the_address_is_refused_without_being_repeated() -> None:
-    with pytest.raises(StoreError, match="AWS_SECRET_ACCESS_KEY") as found:
-        open_location("s3://AKIA:hush@bucket/results")
-    assert "hush" not in str(found.value)

@@ -57,6 +57,11 @@ def test_a_record_comes_back_as_it_was(location, record):
     assert ResultsStore(location).study("digits-1") == record
 
 
+def test_names_in_a_command_that_are_not_utf8_are_spelled_out(location):
+    save_study(location, make_final_record(command="contrasweep run caf\udce9.yaml"))
+    assert load_study(location, "demo-final").command == r"contrasweep run caf\xe9.yaml"
+
+
 def test_a_study_is_not_overwritten_by_accident(location, record):
     changed = record.model_copy(update={"command": "another"})
     with pytest.raises(StoreError, match="'digits-1' exists"):
@@ -110,8 +115,9 @@ def test_a_damaged_record_is_named_and_the_others_are_listed(location, record, c
     store = ResultsStore(location)
     with pytest.raises(StoreError, match=r"studies/broken\.json is damaged"):
         store.study("broken")
-    assert [study.name for study in store.studies()] == ["digits-1"]
-    assert "broken.json" in caplog.text
+    for _ in range(2):
+        assert [study.name for study in store.studies()] == ["digits-1"]
+    assert caplog.text.count("Skipped the study broken") == 1
 
 
 def test_a_record_of_a_later_version_is_refused_by_that_name(location, record):

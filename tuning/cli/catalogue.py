@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from contrasweep.names import counted
 from contrasweep.tuning.cli.columns import text
 from contrasweep.tuning.cli.completion import complete_datasets, complete_methods, complete_studies
 from contrasweep.tuning.cli.options import AsJson, DataRoot, Results
@@ -256,6 +257,8 @@ def compact(
 ) -> None:
     """Merge the small files of a study into one file of trials and one of epochs, as a sweep does at its end.
 
+    Trials that have not ended keep files of their own.
+
     Example: contrasweep compact my-study
     """
     from contrasweep.tuning.store import compact as merge
@@ -272,6 +275,6 @@ def compact(
         print_json(content)
     else:
         tell(
-            f"{study}: {done.trials} trials and {done.epochs} epochs in two files; "
-            f"{done.removed} small files removed, {len(done.damaged)} damaged ones left"
+            f"{study}: {counted(done.removed, 'file')} merged. The merged files hold {done.trials} rows "
+            f"of trials and {done.epochs} of epochs; damaged files, left as they are: {len(done.damaged)}."
         )

@@ -119,7 +119,8 @@ class _Table:
 def _table_of(rows: Sequence[Row], width: int) -> _Table:
     common = common_settings(rows)
     own = [{name: value for name, value in row.settings.items() if name not in common} for row in rows]
-    names, searched = _filled([row.cells for row in rows]), _filled(own)
+    cells = [row.cells for row in rows]
+    names, searched = [*dict.fromkeys([*_names(cells)[:1], *_filled(cells)])], _filled(own)
     whole = [{**row.cells, **settings} for row, settings in zip(rows, own, strict=True)]
     widths = _widths([*names, *searched], whole)
     fits = _width([*names, *searched], widths) <= width
@@ -139,7 +140,8 @@ def _table_of(rows: Sequence[Row], width: int) -> _Table:
             *(
                 one
                 for more in filter(None, [under, *map(_line_of, row.notes)])
-                for one in wrapped(more, width, INDENT)
+                for piece in more.splitlines()
+                for one in wrapped(piece, width, INDENT)
             ),
         ]
         for row, line, under in zip(rows, body, below, strict=True)
@@ -202,10 +204,8 @@ def _names(rows: Any) -> list[str]:
 
 
 def _filled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names that have a value in some row; the first one always."""
-    first, *others = _names(rows) or [""]
-    there = [name for name in others if any(row.get(name) is not None for row in rows)]
-    return [first, *there] if first else []
+    """Return the names that have a value in some row."""
+    return [name for name in _names(rows) if any(row.get(name) is not None for row in rows)]
 
 
 def _fitting(names: Sequence[str], widths: Mapping[str, int], width: int) -> list[str]:

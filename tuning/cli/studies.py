@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,7 +51,7 @@ def studies(results: Results = RESULTS, json: AsJson = False) -> None:
         return
     shown = [{**row, "best": _in_words(row["best"])} for row in rows]
     rule = RULE.format(extreme="best", metric="value of its metric")
-    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule}.")
+    print_rows(f"Studies in {results}", shown, footer=f"Best: the {rule}. Times are in UTC.")
 
 
 def _line(store: "ResultsStore", record: "StudyRecord") -> "tuple[StudySummary, dict[str, Any]]":
@@ -284,7 +285,7 @@ def _first_trials(
     """Return the rows of the first `top` trials by a metric, or by another column or value.
 
     A trial's metric is its mean over seeds, the best first; all else is its lowest value, the lowest first.
-    Trials without it come last.
+    Trials without it come last, and so do those with a metric that is not finite, which `best` leaves out.
 
     Raises:
         InputError: no row has a column of that name (with the nearest).
@@ -308,7 +309,7 @@ def _by_column(trials: list[list[dict[str, Any]]], by: str, seeds: int) -> list[
 
     def of(trial: list[dict[str, Any]]) -> Any:
         found = [{**row, **row["configuration"]}.get(name) for row in trial]
-        there = [one for one in found if one is not None and one == one]  # NaN is no value
+        there = [one for one in found if one is not None and (not is_metric or isfinite(one))]
         # A search scores a trial that some of its seeds have not finished by none of them.
         whole = there if len(there) == seeds or not name.startswith("val.") else []
         return None if not whole else fmean(whole) if is_metric else min(whole)

@@ -9,6 +9,7 @@ from typing import Any
 
 from contrasweep.data import DatasetFacts, check_available, dataset_spec, normal_name
 from contrasweep.data import data_root as folder_of_data
+from contrasweep.names import in_utf8
 from contrasweep.search_spaces import Range, Space
 from contrasweep.tuning.errors import InputError, told_to_user
 from contrasweep.tuning.experiment import Experiment, Value
@@ -173,7 +174,7 @@ def plan_sweep(
     dataset = normal_name(dataset)
     if name is not None:
         check_new_name(name)
-    root = folder_of_data(data_root).absolute()
+    root = _recorded_root(folder_of_data(data_root))
     experiment = experiment_of_defaults(method, dataset, request, root)
     goals = _goals(rules, METHODS[method], dataset_spec(dataset, root), experiment.probes)
     resources = asked.resources(request.trials)
@@ -267,6 +268,19 @@ def _search_record(
     search = SearchRecord(**as_given | resolved | running.given())
     check_stop_when(search)
     return search
+
+
+def _recorded_root(root: Path) -> Path:
+    """Return the absolute path of the folder of the datasets, which the record of the study holds as text.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    absolute = root.absolute()
+    name = in_utf8(str(absolute))
+    if name != str(absolute):
+        raise InputError(f"the folder of the datasets {name} cannot be recorded: its path is not UTF-8")
+    return absolute
 
 
 def watched_from(running: RunningRules, study: str, own: str | None = None) -> RunningRules:

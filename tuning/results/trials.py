@@ -262,8 +262,9 @@ def _spans_of_epochs(epochs: pa.Table) -> dict[Key, Span]:
     """Return by attempt the time from the start of its first epoch to the end of its last one."""
     ended = epochs["time"].cast(pa.int64())
     lasted = pc.multiply(pc.fill_null(epochs["seconds"], 0.0), 1e6).cast(pa.int64(), safe=False)
-    # Not before 1970, however long a damaged row says that an epoch took: Python has no such dates.
-    started = pc.max_element_wise(pc.subtract(ended, lasted), 0).cast(epochs["time"].type)
+    # Between 1970 and its end, however long a damaged row says that an epoch took: Python has no other dates.
+    began = pc.min_element_wise(pc.max_element_wise(pc.subtract(ended, lasted), 0), ended)
+    started = began.cast(epochs["time"].type)
     rows = epochs.select([*Key._fields, "time"]).append_column("start", started)
     by_attempt = rows.group_by(Key._fields).aggregate([("start", "min"), ("time", "max")]).to_pylist()
     return {

@@ -32,7 +32,7 @@ class Compaction:
     Attributes:
         trials: rows in the merged trials file.
         epochs: rows in the merged epochs file.
-        removed: small files deleted.
+        removed: files whose rows the merged ones hold, or that no longer count; they are deleted.
         damaged: files that could not be read and were left alone.
     """
 

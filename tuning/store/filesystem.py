@@ -11,9 +11,10 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 # One PUT (or the end of a multipart upload) makes an object visible whole. These stores cannot rename.
 OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
+# Google's library would try a request for 15 minutes; Amazon's gives up after 6 s.
+_GCS_TRIES: Final = timedelta(seconds=10)
 
 
 class StoreError(InputError):
@@ -161,7 +164,21 @@ class Location:
             FileExistsError: the file exists.
             WrongKind, OSError: as `write`.
         """
-        self._call("writing", relative, lambda path: _create_whole(self.filesystem, path, content))
+        failed = False
+
+        def once(path: str) -> None:
+            nonlocal failed
+            try:
+                _create_whole(self.filesystem, path, content)
+            except FileExistsError:
+                # It may be ours: of a try that had written it before it failed.
+                if not failed or _read(self.filesystem, path) != content:
+                    raise
+            except OSError:
+                failed = True
+                raise
+
+        self._call("writing", relative, once)
 
     def entries(self, folder: str, *, below: bool = False) -> list[fs.FileInfo]:
         """Return the files and folders directly inside ``folder``, unordered; none if it does not exist.
@@ -241,13 +258,14 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
     text = str(uri)
     if not text.strip():
         raise StoreError("The results location is empty; give a folder or a URI such as s3://bucket/folder.")
-    if has_secret(text):
-        raise StoreError(
-            "The results location contains a secret key, which would be stored with the results: "
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead (docs/store.md)."
-        )
     try:
-        filesystem, root = open_filesystem(text)
+        if _has_secret(text):
+            raise StoreError(
+                "The results location contains a secret, which would be stored with the results: set the "
+                "variables of your store instead, such as AWS_SECRET_ACCESS_KEY or AZURE_CLIENT_SECRET "
+                "(docs/store.md)."
+            )
+        filesystem, root = _open_filesystem(text)
         location = Location(filesystem, root.rstrip("/"), text)
         kind = filesystem.get_file_info(location.root).type
         if kind not in (fs.FileType.Directory, fs.FileType.NotFound):
@@ -256,28 +274,38 @@ def open_location(uri: str | Path, *, writable: bool = False) -> Location:
             _refuse_missing_bucket(location)
     except StoreError:
         raise
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:  # a user without a home
         raise StoreError(f"The results location {text} cannot be opened: {in_words(error)}") from error
     if writable:
         _prove_writable(location)
     return location
 
 
-def open_filesystem(text: str) -> tuple[fs.FileSystem, str]:
+def _open_filesystem(text: str) -> tuple[fs.FileSystem, str]:
     """Return the filesystem of a path or URI, and the path on it."""
     if "://" not in text:
         return fs.LocalFileSystem(), Path(text).expanduser().absolute().as_posix()
     filesystem, root = fs.FileSystem.from_uri(text)
+    return _with_options(filesystem), root
+
+
+def _with_options(filesystem: fs.FileSystem) -> fs.FileSystem:
+    """Return a filesystem with the options that its URI cannot express, or did not."""
+    if filesystem.type_name not in ("s3", "gcs"):
+        return filesystem
+    rebuild, (options,) = filesystem.__reduce__()
     if filesystem.type_name == "s3":
-        # With these options, which a URI cannot express, a small file takes one request instead of three.
-        rebuild, (options,) = filesystem.__reduce__()
-        filesystem = rebuild({**options, "allow_delayed_open": True, "background_writes": False})
-    return filesystem, root
+        # With these, a small file takes one request instead of three.
+        return rebuild({**options, "allow_delayed_open": True, "background_writes": False})
+    return rebuild({**options, "retry_time_limit": options["retry_time_limit"] or _GCS_TRIES})
 
 
-def has_secret(text: str) -> bool:
-    """Whether a URI contains a password (for S3, the secret key)."""
-    return "://" in text and urlsplit(text).password is not None
+def _has_secret(text: str) -> bool:
+    """Whether a URI contains a password (for S3, the secret key) or the secret of an Azure application."""
+    if "://" not in text:
+        return False
+    parts = urlsplit(text)
+    return parts.password is not None or "client_secret" in parse_qs(parts.query, keep_blank_values=True)
 
 
 def _refuse_missing_bucket(location: Location) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -58,7 +58,7 @@ class StudySummary:
         return self.created, self.name
 
     def columns(self) -> dict[str, str | int]:
-        """Return the line as the cells of a table."""
+        """Return the line as the cells of a table; the time is in UTC."""
         return {
             "study": self.name,
             "method": self.method,
@@ -66,7 +66,7 @@ class StudySummary:
             "state": self.state,
             "trials": sum(self.counts.values()),
             "endings": counts_in_words(self.counts),
-            "created": f"{self.created:%Y-%m-%d %H:%M}",
+            "created": f"{self.created.astimezone(UTC):%Y-%m-%d %H:%M}",
         }
 
 

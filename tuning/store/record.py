@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from contrasweep.names import in_utf8
 from contrasweep.search_spaces import WHOLE_NUMBERS, Scalar, Space
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
@@ -241,7 +242,7 @@ class StudyRecord(BaseModel):
     Attributes:
         name: unique in its results folder.
         created: when, with a time zone.
-        command: the command line that made it.
+        command: the command line that made it; names of files in it that are not UTF-8 are spelled out.
         experiment: the base experiment, before any searched value.
         space: the search space; empty for final runs.
         search: how the study is searched, or that it holds final runs.
@@ -255,7 +256,7 @@ class StudyRecord(BaseModel):
 
     name: Annotated[str, AfterValidator(check_study_name)]
     created: Annotated[AwareDatetime, Strict(), AfterValidator(_since_1970)]
-    command: str
+    command: Annotated[str, AfterValidator(in_utf8)]
     method: OneLine
     dataset: OneLine
     experiment: Experiment
