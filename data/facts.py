@@ -209,6 +209,7 @@ class TransductiveSpec(SharedFacts):
 
     offers: ClassVar[frozenset[str]] = frozenset({"labels", "own views"})
     splits: ClassVar[tuple[str, ...]] = ("class", "folds")
+    condition_dim: ClassVar[None] = None
     condition_name: ClassVar[None] = None
     condition_spread: ClassVar[None] = None
     has_colour: ClassVar[bool] = False

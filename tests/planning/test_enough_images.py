@@ -1,4 +1,4 @@
-"""A search leaves out what needs more training images than there are."""
+"""A search leaves out what needs more training images, or more attributes, than there are."""
 
 import pytest
 
@@ -22,3 +22,13 @@ def test_more_clusters_than_training_images_are_refused_before_any_work() -> Non
     values = {"clusters": 1100, "validation.fraction": 0.3}
     with pytest.raises(InputError, match=r"clusters must be at most the 1,007 training images, given 1,100"):
         plan_sweep("weaklysup-infonce", "colour-digits", values=values)
+
+
+def test_a_search_leaves_out_more_attributes_than_the_condition_has() -> None:
+    space = {"clusters_from": {"fixed": "attributes"}, "top_k": {"log_int": [1, 8], "default": 2}}
+    plan = plan_sweep("cl-infonce", "colour-digits", trials=30, sampler="random", space=space)
+    study = plan.new_study()
+    assert {study.ask().values["top_k"] for _ in range(30)} == {1, 2, 3}
+    values = {"clusters_from": "attributes", "top_k": 4}
+    with pytest.raises(InputError, match=r"top_k must be at most the 3 columns of the condition, given 4"):
+        plan_sweep("cl-infonce", "colour-digits", values=values)

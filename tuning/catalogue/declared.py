@@ -232,7 +232,8 @@ def _method(name: str, content: Mapping[str, Any]) -> Declaration:
 
 def _hyperparameter(content: Mapping[str, Any]) -> Hyperparameter:
     needs = MappingProxyType(content.get("needs", {}))
-    return Hyperparameter(content["summary"], _rule(content["rule"]), needs)
+    counts = bool(content.get("counts_columns", False))
+    return Hyperparameter(content["summary"], _rule(content["rule"]), needs, counts)
 
 
 def _rule(content: Mapping[str, Any]) -> Rule:

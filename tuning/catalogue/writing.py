@@ -53,10 +53,13 @@ def _own(kind: str, registered: Mapping[str, Any]) -> list[str]:
 
 
 def _method(method: Declaration) -> dict[str, Any]:
-    settings = {}
+    settings: dict[str, dict[str, Any]] = {}
     for name, one in method.hyperparameters.items():
-        content = {"summary": one.summary, "rule": _changed(one.rule)}
-        settings[name] = {**content, "needs": dict(one.needs)} if one.needs else content
+        settings[name] = {"summary": one.summary, "rule": _changed(one.rule)}
+        if one.needs:
+            settings[name]["needs"] = dict(one.needs)
+        if one.counts_columns:
+            settings[name]["counts_columns"] = True
     declared = {one.name for one in fields(Declaration)} - {"name", "hyperparameters"}
     return {**_changed(method, declared), "hyperparameters": settings}
 

@@ -49,7 +49,9 @@ HYPERPARAMETERS = {
     ),
     "clusters": Hyperparameter("K of k-means", Number(at_least=2, whole=True)),
     **STARTS,
-    "top_k": Hyperparameter("attributes, those of the highest entropy", Number(at_least=1, whole=True)),
+    "top_k": Hyperparameter(
+        "attributes, those of the highest entropy", Number(at_least=1, whole=True), counts_columns=True
+    ),
 }
 """The hyperparameters of every method with clusters of the training images."""
 

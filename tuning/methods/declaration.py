@@ -23,12 +23,14 @@ class Hyperparameter:
     """A setting of the method itself: its meaning and its allowed values.
 
     A search space covers part of these values. `needs` maps a choice to what it needs of the training data; a
-    choice without an entry needs nothing.
+    choice without an entry needs nothing. `counts_columns` says that it is a number of columns of the
+    condition, so that it can be at most all of them.
     """
 
     summary: str
     rule: Rule
     needs: Mapping[str, Need] = field(default_factory=lambda: MappingProxyType({}))
+    counts_columns: bool = False
 
     @property
     def type(self) -> TypeName:
@@ -98,6 +100,14 @@ class Declaration:
             if name not in self.hyperparameters:
                 raise unknown_name(f"hyperparameter of {self.name}:", name, self.hyperparameters)
             self.hyperparameters[name].check(name, value)
+
+    def check_columns(self, hyperparameters: Mapping[str, Value], columns: int) -> None:
+        """Raise ValueError if a hyperparameter counts more than all `columns` of the condition."""
+        for name, value in hyperparameters.items():
+            if self.hyperparameters[name].counts_columns and int(value) > columns:
+                raise ValueError(
+                    f"{name} must be at most the {columns:,} columns of the condition, given {value:,}"
+                )
 
     def check_space(self, space: Space) -> None:
         """Check that a search space and the hyperparameters agree: the same names, types and allowed values.

@@ -29,7 +29,7 @@ from contrasweep.tuning.planning.request import (
     outside,
     usual_scheduler,
 )
-from contrasweep.tuning.planning.resolve import check_enough_images, check_experiment, resolve
+from contrasweep.tuning.planning.resolve import check_experiment, check_size_of_data, resolve
 from contrasweep.tuning.planning.resources import AskedResources, Machine, Resources, shortfalls
 from contrasweep.tuning.planning.rules import RunningRules, SearchRules
 from contrasweep.tuning.planning.setup import scored_images
@@ -302,7 +302,7 @@ def experiment_of_defaults(method: str, dataset: str, request: Request, root: Pa
     space = request.space
     fixed = outside(space, request.given)
     experiment = resolve(method, dataset, {**fixed, **space.defaults()}, space=space, data_root=root)
-    check_enough_images(experiment, root)
+    check_size_of_data(experiment, root)
     return experiment
 
 

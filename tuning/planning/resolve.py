@@ -119,16 +119,19 @@ def check_experiment(experiment: Experiment, data_root: Path | None = None) -> N
     faults.tell()
 
 
-def check_enough_images(experiment: Experiment, data_root: Path | None = None) -> None:
-    """Raise InputError if the hyperparameters are not possible with the images that a run trains on.
+def check_size_of_data(experiment: Experiment, data_root: Path | None = None) -> None:
+    """Raise InputError if the hyperparameters are not possible with the data that a run trains on.
 
-    It is no part of `check_experiment`: a space may allow more clusters than a dataset has images, and its
-    search then leaves those out.
+    There may be too few images, or too few columns of the condition. It is no part of `check_experiment`: a
+    space may allow more clusters than a dataset has images, and its search then leaves those out.
     """
-    images = spec_for(experiment, data_root).trained_size(experiment.validation.fraction)
-    if images is not None:
-        with told_to_user(f"{experiment.method} on {experiment.dataset}: "):
-            METHODS[experiment.method].fits(experiment.hyperparameters, images)
+    data, method = spec_for(experiment, data_root), METHODS[experiment.method]
+    images = data.trained_size(experiment.validation.fraction)
+    with told_to_user(f"{experiment.method} on {experiment.dataset}: "):
+        if images is not None:
+            method.fits(experiment.hyperparameters, images)
+        if data.condition_dim is not None:
+            method.check_columns(experiment.hyperparameters, data.condition_dim)
 
 
 def experiment_with(
@@ -141,7 +144,7 @@ def experiment_with(
     """
     experiment = base.with_searched(space.names, values)
     check_experiment(experiment, data_root)
-    check_enough_images(experiment, data_root)
+    check_size_of_data(experiment, data_root)
     return experiment
 
 

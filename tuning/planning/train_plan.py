@@ -9,7 +9,7 @@ from contrasweep.data import DatasetFacts, check_available
 from contrasweep.tuning.experiment import Experiment, Value
 from contrasweep.tuning.objectives.prepared import spec_for
 from contrasweep.tuning.planning.kernel_scale import kernel_scale_in_words
-from contrasweep.tuning.planning.resolve import check_enough_images, resolve
+from contrasweep.tuning.planning.resolve import check_size_of_data, resolve
 from contrasweep.tuning.planning.resources import AskedResources
 from contrasweep.tuning.planning.setup import setup_in_words, unreached_in_words
 from contrasweep.tuning.planning.unused import large_batch_in_words, unused_in_words
@@ -85,7 +85,7 @@ def plan_training(
     device = device_for(asked.device or AUTO) if asked.in_one_process else device_of(asked.gpus_each())
     experiment = resolve(method, dataset, values, use_preset=use_preset, data_root=data_root)
     check_available(experiment.dataset, data_root)
-    check_enough_images(experiment, data_root)
+    check_size_of_data(experiment, data_root)
     if state is not None:
         load_checkpoint(state, experiment)
     return TrainPlan(experiment, asked, device, state, data_root, tuple(values))
