@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from rank_runs import Trace, experiment_of, small
-from torch import Tensor
+from torch import Tensor, nn
 from trial_steps import fitting_dataset
 
 from contrasweep.data import (
@@ -34,7 +34,7 @@ from contrasweep.tuning.methods.metrics import default_goal, final_metrics, goal
 from contrasweep.tuning.objectives.prepared import Prepared, PreparedData, PreparedTransductive
 from contrasweep.tuning.planning.needs import lacking
 from contrasweep.tuning.planning.resolve import resolve
-from contrasweep.tuning.training.pretrain import pretrain
+from contrasweep.tuning.training.pretrain import build_objective, pretrain
 from tests.in_memory import InMemory
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -95,6 +95,24 @@ def test_a_run_is_a_function_of_its_experiment_wherever_its_images_are(
         assert _global_state() == before
     assert metrics == whole.metrics
     assert _equal(record.objective.state_dict(), whole.state)
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if "own views" not in METHODS[method].needs])
+def test_no_batch_norm_sees_two_views_at_once_where_they_pass_apart(
+    method: str, small_data: SmallData
+) -> None:
+    e = _experiment(method, fitting_dataset(method))
+    crops = {"views.local_crops": 2} if METHODS[method].local_crops else {}
+    e = e.with_values({"encoder.views": "apart", **crops})
+    data, rows = small_data(e.dataset), list[int]()
+    objective = build_objective(e, data).train()
+    for norm in (one for one in objective.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)):
+        norm.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    batch = next(METHODS[method].feed(e, data).epoch(1))
+    objective.on_epoch_start(1, lambda: torch.eye(len(data.train.labels), 256))
+    rows.clear()
+    objective.step(batch)
+    assert set(rows) == {len(batch.labels)}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -321,6 +321,9 @@ def test_the_classifier_s_clusters_keep_their_numbers_over_epochs_and_a_resume(d
     resumed = clusters_of(True, range(2, 3), first.state_dict())
     assert torch.equal(resumed.assigned, kept.assigned)
     assert not loose.state_dict()
+    for method, keeps in (("cluster-ce", True), ("cl-infonce", False)):
+        objective = build_objective(_experiment(method, clusters=K), data)
+        assert ("clusters.assigned" in objective.state_dict()) == keeps
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """CMC on attributes: an image against its own condition."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,8 +18,9 @@ from contrasweep.tuning.planning.resolve import resolve
 from contrasweep.tuning.training.pretrain import build_objective
 
 
-def _experiment() -> Experiment:
-    return resolve("cmc-attributes", "colour-digits", {"epochs": 1, "batch_size": 32, "temperature": 0.2})
+def _experiment(**values: Any) -> Experiment:
+    given = {"epochs": 1, "batch_size": 32, "temperature": 0.2, **values}
+    return resolve("cmc-attributes", "colour-digits", given)
 
 
 def _started(data: PreparedData) -> tuple[AttributeContrast, Batch]:
@@ -68,3 +70,10 @@ def test_cmc_standardises_the_condition_of_the_training_images(data: PreparedDat
     expected = torch.tensor([1.0, 0.0, 1.0])
     torch.testing.assert_close(seen[0].std(dim=0, correction=0), expected)
     torch.testing.assert_close(seen[0].mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
+
+
+def test_cmc_s_embedding_of_the_condition_is_as_wide_as_that_of_images(data: PreparedData) -> None:
+    objective = build_objective(_experiment(**{"head.hidden": 24, "head.width": 16}), data)
+    assert isinstance(objective, AttributeContrast)
+    widths = [tuple(p.shape) for p in objective.attributes.projection.parameters() if p.ndim == 2]
+    assert widths == [(24, 3), (16, 24)]

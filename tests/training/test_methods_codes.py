@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from contrasweep.data import MultiView
 from contrasweep.losses import InfoNCE
@@ -79,6 +80,25 @@ def test_beta_holds_then_rises_by_equal_factors() -> None:
     assert betas[15:] == pytest.approx([1.0] * 5)
 
 
+def test_the_bottleneck_has_the_beta_of_its_epoch(digits: PreparedTransductive) -> None:
+    objective, _ = _started("mib", digits, hidden=16, dim=8)
+    for epoch in (10, 11):
+        objective.on_epoch_start(epoch, lambda: torch.zeros(0))
+        assert objective.beta == scheduled_beta(objective.experiment, epoch)
+
+
+def test_a_code_is_normal_with_the_means_that_are_classified(digits: PreparedTransductive) -> None:
+    objective, batch = _started("mib", digits, hidden=16, dim=8)
+    views = views_of(batch.labelled)
+    features = objective.encoder.by_view(views)
+    means, deviations = objective.codes(features, views)
+    assert torch.equal(torch.cat(list(means), dim=1), objective.codes.means(features))
+    raw = torch.stack(
+        [code(own)[:, 8:] for code, own in zip(objective.codes.of_features, features, strict=True)]
+    )
+    torch.testing.assert_close(deviations, functional.softplus(raw) + 1e-7)
+
+
 @pytest.mark.parametrize("method", ["mib", "c2ae"])
 def test_one_view_is_enough(method: str, digits: PreparedTransductive) -> None:
     held = digits.data
@@ -106,6 +126,8 @@ def test_labels_are_ranked_from_their_own_code_and_predicted_from_that_of_the_fe
     torch.testing.assert_close(loss.detach(), parts["correlation"] + 0.3 * parts["ranking"])
     features = objective.of_features(objective.encoder(views_of(batch.labelled)))
     assert features.shape == (len(batch.labelled.views[0]), 5)
+    outputs = objective.of_features.network(objective.encoder(views_of(batch.labelled)))
+    torch.testing.assert_close(features, outputs.sigmoid() - 0.5)
     objective.eval()
     features = objective.of_features(objective.encoder(views_of(batch.labelled)))
     expected = objective.decoder(features).softmax(dim=1)

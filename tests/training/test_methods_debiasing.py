@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from contrasweep.losses import BiasBal, BiasCon, EnD, EpsSupInfoNCE, FairKL
+from contrasweep.losses import BiasBal, BiasCon, EnD, EpsSupInfoNCE, FairKL, SoftCon
 from contrasweep.losses.debiasing import log_class_prior
 from contrasweep.tuning.errors import InputError
 from contrasweep.tuning.experiment import Experiment
@@ -154,6 +154,15 @@ def test_biascon_contrasts_two_views_beside_a_little_cross_entropy(biased: Prepa
     assert len(batch.views) == 2
     features = _features(objective, batch)
     contrast = BiasCon(0.2)(features, batch.labels, batch.bias)
+    cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
+    torch.testing.assert_close(loss, contrast + 0.5 * cross_entropy, atol=1e-5, rtol=1e-5)
+
+
+def test_softcon_weighs_pairs_by_the_condition_beside_a_little_cross_entropy(data: PreparedData) -> None:
+    e = resolve("softcon", "colour-digits", {"batch_size": 48, "temperature": 0.2, "alpha": 0.5})
+    objective, batch, loss, _ = _step(e, data)
+    features = _features(objective, batch)
+    contrast = SoftCon(0.2)(features, batch.labels, batch.condition)
     cross_entropy = repeated_cross_entropy(objective.classifier(features), batch.labels)
     torch.testing.assert_close(loss, contrast + 0.5 * cross_entropy, atol=1e-5, rtol=1e-5)
 

@@ -120,6 +120,16 @@ def test_dropout_is_of_the_step_and_of_training_alone(digits: PreparedTransducti
     assert torch.equal(objective.predict(views), objective.predict(views))
 
 
+def test_each_view_weighs_alike(digits: PreparedTransductive) -> None:
+    objective, batch = _started(digits, separation=3.0)
+    assert objective.separation == 1.5
+    read: list[Tensor] = []
+    objective.branches.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    objective.predict(batch.labelled.views)
+    for own in read[0].tensor_split(2, dim=1):
+        torch.testing.assert_close(own.norm(dim=1), torch.ones(len(own)))
+
+
 def test_unlabelled_objects_are_not_read(digits: PreparedTransductive) -> None:
     objective, batch = _started(digits)
     other = replace(batch, unlabelled=MultiView(tuple(view.flip(-1) for view in batch.unlabelled.views)))

@@ -125,6 +125,10 @@ def test_supcon_in_the_place_of_the_contrast_of_labels(digits: PreparedTransduct
     joined = torch.cat(_features(objective, batch.labelled), dim=1)
     expected = SupCon(0.5)(joined[None], labels)
     torch.testing.assert_close(parts["between_labels"], expected.detach(), atol=1e-4, rtol=1e-4)
+    # Of several labels, equal sets are one label; the fourth object shares one label with all others.
+    sets = torch.tensor([[1.0, 1, 0], [0, 1, 1], [1, 1, 0], [0, 1, 0], [0, 1, 1]])
+    expected = SupCon(0.5)(joined[None, :5], torch.tensor([0, 1, 0, 2, 1]))
+    torch.testing.assert_close(objective.label_contrast(joined[:5], sets).mean(), expected)
 
 
 def test_labelled_objects_are_normalised_by_themselves(digits: PreparedTransductive) -> None:
