@@ -165,7 +165,6 @@ METHOD = Method(
     build=build,
     feed=transductive_feed,
     needs=frozenset({"labels", "own views"}),
-    smallest_batch=2,
     classifies=True,
     train_metrics=("classification", "information", "divergence"),
 )

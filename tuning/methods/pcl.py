@@ -87,7 +87,6 @@ class PrototypicalContrast(MomentumObjective):
         Raises:
             TrainingDiverged: the embeddings are not finite, or fewer of them differ than there are clusters.
         """
-        self.terms.clusterings = []
         coarsest = torch.zeros_like(self.labels)
         if epoch > self.instance_epochs:
             embeddings = F.normalize(embed(), dim=1)
