@@ -113,6 +113,22 @@ def test_the_choice_depends_on_the_generator_alone() -> None:
     assert smallest(features).shape == (20, CLASSES)
 
 
+@pytest.mark.parametrize(("share", "held"), [(0.01, 1), (0.5, 2), (0.99, 3)])
+def test_at_least_one_row_is_held_out_and_one_votes(
+    share: float, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split: list[tuple[int, int]] = []
+    compare = knn._correct_by_candidate
+
+    def compared(candidates: list[KNNProbe], voters: Tensor, held_out: Tensor) -> Tensor:
+        split.append((len(voters), len(held_out)))
+        return compare(candidates, voters, held_out)
+
+    monkeypatch.setattr(knn, "_correct_by_candidate", compared)
+    choose_knn(*_data(4), CLASSES, _generator(), validation_share=share)
+    assert split == [(4 - held, held)]
+
+
 def test_settings_out_of_range_are_refused() -> None:
     features, labels = _data(6)
     with pytest.raises(ValueError, match="neighbours must be at least 1, got 0"):

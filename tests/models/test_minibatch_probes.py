@@ -73,12 +73,15 @@ def test_training_is_that_of_a_linear_layer(name: str) -> None:
     torch.testing.assert_close(probe(features), expected, atol=1e-4, rtol=1e-3)
 
 
-def test_the_learning_rates_are_the_published_ones() -> None:
+def test_the_recipes_are_the_published_ones() -> None:
     moco, cacr, cosine = (PROBE_RECIPES[name] for name in ("moco", "cacr", "cl-infonce"))
     assert [moco.learning_rate(e) for e in (0, 59, 60, 79, 80, 99)] == pytest.approx([30, 30, 3, 3, 0.3, 0.3])
     assert [cacr.learning_rate(e) for e in (0, 59, 60, 80)] == pytest.approx([1e-3, 1e-3, 2e-4, 4e-5])
     assert [cosine.learning_rate(e) for e in (0, 50, 100)] == pytest.approx([0.3, 0.15015, 3e-4])
     assert (moco.batch_size, cacr.batch_size, cosine.batch_size) == (256, 128, 128)
+    assert (moco.momentum, moco.nesterov, moco.weight_decay) == (0.9, False, 0)
+    assert (cosine.momentum, cosine.nesterov, cosine.weight_decay) == (0.95, True, 1e-4)
+    assert (cacr.optimizer, cacr.betas, cacr.weight_decay) == ("adam", (0.5, 0.999), 0)
     assert {recipe.epochs for recipe in PROBE_RECIPES.values()} == {100}
 
 

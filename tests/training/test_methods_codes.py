@@ -81,7 +81,7 @@ def test_beta_holds_then_rises_by_equal_factors() -> None:
 
 
 def test_the_bottleneck_has_the_beta_of_its_epoch(digits: PreparedTransductive) -> None:
-    objective, _ = _started("mib", digits, hidden=16, dim=8)
+    objective, _ = _started("mib", digits, hidden=16, dim=8, hold=0.25, rise=0.5)
     for epoch in (10, 11):
         objective.on_epoch_start(epoch, lambda: torch.zeros(0))
         assert objective.beta == scheduled_beta(objective.experiment, epoch)

@@ -150,9 +150,11 @@ def test_dino_s_student_sees_all_crops_and_its_teacher_the_views(data: PreparedD
         copy.deepcopy(one) for one in (objective.centre, dict(objective.teacher_head.named_parameters()))
     ]
     with torch.no_grad():
-        for parameter in objective.head.parameters():
+        for parameter in (*objective.head.parameters(), objective.outputs.weight):
             parameter.add_(0.1)
     objective.after_step()
+    outputs = objective.outputs.weight
+    torch.testing.assert_close(objective.teacher_outputs.module.weight, outputs - 0.95 * 0.1)
     torch.testing.assert_close(objective.centre, moved_centre(before[0], teacher, 0.9))
     for name, moved in objective.head.named_parameters():
         follower = dict(objective.teacher_head.named_parameters())[f"module.{name}"]
