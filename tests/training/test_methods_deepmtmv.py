@@ -116,6 +116,10 @@ def test_dropout_is_of_the_step_and_of_training_alone(digits: PreparedTransducti
     assert torch.equal(one, objective.step(batch)[0])
     objective.after_step()
     assert not torch.equal(one, objective.step(batch)[0])
+    objective.on_epoch_start(1, _no_embeddings)
+    assert torch.equal(one, objective.step(batch)[0])
+    # What is kept grows, so that the sum stays as it is in predictions.
+    assert objective.draws.kept(torch.ones(50), 0.25).unique().tolist() == [0, 4]
     views = batch.labelled.views
     assert torch.equal(objective.predict(views), objective.predict(views))
 

@@ -200,11 +200,15 @@ def test_swav_s_local_crops_predict_the_assignments_of_the_views(data: PreparedD
 
 
 def test_swav_s_queue_fills_after_its_epochs_and_is_used_when_it_is_full(data: PreparedData) -> None:
-    objective, _ = _swav(data, queue=48, queue_epochs=1, prototypes=9)
-    batches = list(METHODS["swav"].feed(_experiment("swav"), data).epoch(1))
-    embeddings = [objective.embed(batch.views).detach() for batch in batches]
-    queue, loss = objective.queue, objective.prototypes
+    values = {"views.local_crops": 2, "views.local_min_crop": 0.1}
+    objective, _ = _swav(data, queue=48, queue_epochs=1, prototypes=9, **values)
+    batches = list(METHODS["swav"].feed(_experiment("swav", **values), data).epoch(1))
+    embeddings = [objective.embed(batch.views, batch.local).detach() for batch in batches]
+    queue = objective.queue
     assert queue is not None
+
+    def loss(crops: Tensor, queue: Tensor | None = None) -> Tensor:
+        return objective.prototypes(crops[:2], crops[2:], queue).detach()
 
     def step(epoch: int, number: int) -> Tensor:
         objective.on_epoch_start(epoch, lambda: torch.empty(0))
@@ -212,13 +216,13 @@ def test_swav_s_queue_fills_after_its_epochs_and_is_used_when_it_is_full(data: P
         objective.after_step()
         return value
 
-    torch.testing.assert_close(step(1, 0), loss(embeddings[0]).detach())
+    torch.testing.assert_close(step(1, 0), loss(embeddings[0]))
     assert int(queue.filled) == 0, "the first epoch is without a queue"
     for number in (0, 1):
-        torch.testing.assert_close(step(2, number), loss(embeddings[number]).detach())
+        torch.testing.assert_close(step(2, number), loss(embeddings[number]))
         assert int(queue.filled) == 24 * (number + 1)
-    collected = torch.cat(embeddings[:2], dim=1)
-    together, alone = loss(embeddings[2], queue=collected).detach(), loss(embeddings[2]).detach()
+    collected = torch.cat([one[:2] for one in embeddings[:2]], dim=1)
+    together, alone = loss(embeddings[2], collected), loss(embeddings[2])
     assert (together - alone).abs() > 1e-4
     torch.testing.assert_close(step(3, 2), together, atol=1e-4, rtol=1e-4)
 

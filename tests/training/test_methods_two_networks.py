@@ -206,7 +206,9 @@ def test_learned_mixin_learns_the_bias_first_and_then_beside_it(biased: Prepared
     objective, batch = _begun(e, biased, 1)
     loss, _, found = _gradients(objective, batch)
     other = objective.biased_classifier(objective.biased_encoder(batch.views[0]))
-    torch.testing.assert_close(loss, functional.cross_entropy(other, batch.labels).detach())
+    of_biased = functional.cross_entropy(other, batch.labels)
+    torch.testing.assert_close(loss, of_biased.detach())
+    _expect(found, objective.biased_encoder, "biased_encoder", of_biased)
     assert {name.split(".")[0] for name in found} == {"biased_encoder", "biased_classifier"}
     objective, batch = _begun(e, biased, 2)
     loss, _, found = _gradients(objective, batch)
