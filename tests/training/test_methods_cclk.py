@@ -9,7 +9,7 @@ import torch
 from first_batch import started
 from torch import Tensor, nn
 
-from contrasweep.data import kmeans_clusters, named_seed
+from contrasweep.data import OneClusterBatches, kmeans_clusters, named_seed
 from contrasweep.losses import ClInfoNCE, FairCCLK, HardNegCCLK, WeaklySupCCLK
 from contrasweep.losses.kernels import KERNELS
 from contrasweep.search_spaces import available_presets
@@ -71,6 +71,16 @@ def test_a_kernel_has_a_scale_or_none(kernel: str, data: PreparedData) -> None:
         assert ("sigma2" in e.hyperparameters) is (kernel in ("rbf", "laplacian"))
         objective, batch = started(e, data)
         assert objective.step(batch)[0].isfinite()
+
+
+def test_fair_infonce_draws_each_batch_from_one_cluster_of_the_condition(data: PreparedData) -> None:
+    sampler = METHODS["fair-infonce"].feed(_experiment("fair-infonce", clusters=5, seed=3), data).sampler
+    assert isinstance(sampler, OneClusterBatches)
+    assert sampler.seed == named_seed(3, "batches")
+    clusters = kmeans_clusters(data.train.condition, 5, named_seed(3, "clusters"))
+    batches = sampler.epoch(1)
+    assert all(1 < len(rows) <= 24 and len(clusters[rows].unique()) == 1 for rows in batches)
+    assert len({int(clusters[rows[0]]) for rows in batches}) > 1
 
 
 def test_weakly_supervised_clusters_are_those_of_the_condition(data: PreparedData) -> None:

@@ -134,6 +134,11 @@ def test_labels_are_ranked_from_their_own_code_and_predicted_from_that_of_the_fe
     torch.testing.assert_close(objective.predict(batch.labelled.views), expected.detach())
 
 
+def test_a_code_is_one_number_at_least(digits: PreparedTransductive) -> None:
+    objective, batch = _started("c2ae", digits, latent=0.01)
+    assert objective.of_features(objective.encoder(views_of(batch.labelled))).shape[1] == 1
+
+
 def test_the_ranking_does_not_reach_the_encoder_of_features(digits: PreparedTransductive) -> None:
     gradients = []
     for alpha in (0.0, 5.0):

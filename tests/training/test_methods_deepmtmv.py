@@ -76,6 +76,9 @@ def test_tasks_share_a_column_until_they_part() -> None:
     torch.testing.assert_close(head(features)[:, 1:], own[:, 1:])
     head(features).sum().backward()
     assert head.first[2].weight.grad is None
+    restored = BranchingHead(8, 3)
+    restored.load_state_dict(head.state_dict())
+    assert torch.equal(restored(features), head(features))
 
 
 def test_a_parting_that_is_no_tree_is_refused() -> None:
