@@ -41,8 +41,9 @@ test: $(STAMP)  ## Lint, types, tests: what CI runs.
 	$(MAKE) --jobs=2 types unit
 
 unit: $(STAMP)
-	@# Two processes more than there are cores: tests of Ray wait for processes to start and to end.
-	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 2))') --dist loadfile --no-loadscope-reorder --durations 20
+	@# One process more than there are cores: tests of Ray wait for processes to start and to end. A further one would
+	@# find no idle core, and would import and collect everything once more.
+	$(BIN)/pytest --numprocesses $$($(BIN)/python -c 'import os; print(min(4, os.cpu_count() + 1))') --dist loadfile --no-loadscope-reorder --durations 20
 
 cluster: $(STAMP)  ## Run the commands of docs/cluster.md on several Ray nodes on this machine, for some minutes.
 	$(BIN)/pytest tests/cluster -m cluster
