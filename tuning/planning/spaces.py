@@ -171,10 +171,11 @@ def complete_space(method: str, given: Space, values: Mapping[str, Any] | None =
 
 def with_defaults(space: Space, values: Mapping[str, Any]) -> Space:
     """Return `space` with `values` as the defaults of its searched parameters."""
+    named = [parameter.name for parameter in space.searched if parameter.name in values]
+    if not named:
+        return space
     forms = space.forms()
-    for parameter in space.searched:
-        if parameter.name in values:
-            forms[parameter.name] = {**forms[parameter.name], "default": values[parameter.name]}
+    forms.update({name: {**forms[name], "default": values[name]} for name in named})
     return Space.parse(forms, space.origin)
 
 
